@@ -165,6 +165,9 @@ def _barriers(program: VertexProgram) -> str:
     """Return whether a program runs with `asynchronous=True`, and why."""
     if program.asynchronous is None:
         return f"needed: {program.barrier_reason}"
+    if (factor := program.asynchronous.factor) is not None:
+        end = f"within such a change / (1 - {factor}) of the fixed point, in the norm in which it is one"
+        return f"not needed: declared a contraction by {factor}. It ends where no vertex changes, {end}"
     parents = ", where weights are whole numbers" if program.asynchronous.has_parents else ""
     return f"not needed: with asynchronous=True the result is the same, bit for bit{parents}"
 

@@ -253,16 +253,19 @@ class PathLengths:
 
 @dataclass(frozen=True)
 class Asynchronous:
-    """A claim: a program needs no barriers; its result is that of supersteps, bit for bit.
+    """A claim: a program needs no barriers.
 
     A vertex may then read the last records of its in-neighbours at any time and in any order, as long as every new one
-    is read in the end (`proofs/asynchronous.py`).
+    is read in the end (`proofs/asynchronous.py`). Where that is proved the result is that of supersteps, bit for bit;
+    where it is declared, both are near the same fixed point.
 
     Attributes:
         has_parents: Whether the state `path_lengths.parent` is to be found last, which needs exact lengths.
+        factor: Of a declared contraction, the factor; None where nothing is declared and all is proved.
     """
 
-    has_parents: bool
+    has_parents: bool = False
+    factor: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -57,6 +57,8 @@ class Declaration:
         conditions: The names of methods that return whether a condition between parameters holds, and the conditions.
         given_lengths: Of a program, the parameters that gave vectors their lengths: constants of compiled code.
         place: The file and line of the class, which errors of its combiner name.
+        factor: By what compute() is declared to bring two states nearer to each other (`asynchronous=`); None where it
+            is not.
         parts: What became of the phases of a class of `sigps.gas`: names and sentences, for `explain`.
     """
 
@@ -79,6 +81,7 @@ class Declaration:
     simple: bool = False
     message_record: Record | None = field(default=None, repr=False)
     parts: tuple[tuple[str, str], ...] = field(default=(), repr=False, compare=False)
+    factor: float | None = field(default=None, repr=False, compare=False)
 
     @property
     def lengths(self) -> set[str]:

@@ -24,9 +24,10 @@ import difflib
 import inspect
 import types
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from sigps.errors import ConfigError
+from sigps.errors import CompileError, ConfigError
 from sigps.model import draws
 from sigps.model.aggregator import Aggregator
 from sigps.model.declaration import Declaration, checked, declare
@@ -93,6 +94,7 @@ class Vertex:
         directed: bool | None = None,
         both_ways: bool | None = None,
         simple: bool | None = None,
+        asynchronous: float | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init_subclass__(**kwargs)
@@ -104,6 +106,8 @@ class Vertex:
         cls.declaration = declare(
             cls, Vertex, cls.declaration, message, combiner, directed, both_ways, simple, scope, place
         )
+        if asynchronous is not None:
+            cls.declaration = replace(cls.declaration, factor=_checked_factor(cls, asynchronous))
 
     def __init__(self, **params: Any) -> None:
         """Bind the run's parameters.
@@ -285,3 +289,12 @@ class Vertex:
             raise AttributeError(
                 f"{type(self).__name__} declares no field {name!r}: write '{name}: State[float] = 0.0' there"
             )
+
+
+def _checked_factor(cls: type, factor: Any) -> float:
+    if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 0 < factor < 1:
+        raise CompileError(
+            f"{cls.__name__}: asynchronous={factor!r} must be a number between 0 and 1: by how much compute() brings "
+            "any two states nearer to each other, as 0.85 of PageRank"
+        )
+    return float(factor)

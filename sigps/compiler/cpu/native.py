@@ -15,6 +15,7 @@ from sigps.compiler.cpu.rows import Dtypes, rows
 from sigps.compiler.program import VertexProgram, empty_value
 from sigps.kernels.cpu import (
     asynchronous,
+    contraction,
     direct_messages,
     edge_schedule,
     fused,
@@ -91,7 +92,19 @@ class NativeProgram:
         return Outbox(sent, records)
 
 
-_MODULES = (pull, push, direct_messages, monotone, edge_schedule, fused, grouped, lanes, live, asynchronous)
+_MODULES = (
+    pull,
+    push,
+    direct_messages,
+    monotone,
+    edge_schedule,
+    fused,
+    grouped,
+    lanes,
+    live,
+    asynchronous,
+    contraction,
+)
 
 
 def compile_for_cpu(program: VertexProgram, columns: Mapping[str, np.dtype[Any]]) -> NativeProgram:

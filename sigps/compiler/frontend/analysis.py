@@ -166,7 +166,9 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
         return dataclasses.replace(derived, barrier_reason=asynchronous.find_obstacle(derived) or "")
     proved = dataclasses.replace(derived, priority_form=priority_form(derived), monotone=monotone(derived))
     proved = dataclasses.replace(proved, path_lengths=path_lengths(proved))
-    claim, reason = asynchronous.asynchronous(proved), asynchronous.find_obstacle(proved) or ""
+    factor = program.declaration.factor
+    claim = asynchronous.asynchronous(proved, factor)
+    reason = asynchronous.find_obstacle(proved, factor) or ""
     return dataclasses.replace(proved, asynchronous=claim, barrier_reason=reason)
 
 

@@ -7,6 +7,11 @@ record, rounding included, so that supersteps end with the least fixed point, an
 read the last records of their in-neighbours, as long as every new record is read in the end (P. Cousot, R. Cousot,
 "Automatic synthesis of optimal invariant assertions", 1977; Chazan, Miranker, "Chaotic relaxation", 1969).
 
+A contraction is declared, `class P(Vertex, asynchronous=0.85)`, and is believed: what compute() makes of two states is
+nearer than these were, by that factor, so that its fixed point is reached in any order. Proved is only that nothing
+but the end needs barriers: one aggregator counts the vertices that changed, and the superstep is read to tell the
+first from the others.
+
 A parent, as in `apps.SSSP`, is another state. It follows from the fixed point where lengths are exact
 (`path_lengths.py`); there alone such a program may run so.
 """
@@ -29,23 +34,26 @@ from sigps.model.fields import extreme
 __all__ = ["asynchronous", "find_obstacle"]
 
 
-def asynchronous(program: VertexProgram) -> Asynchronous | None:
-    """Return what a program that may run without barriers leaves to be found last; None for other programs.
+def asynchronous(program: VertexProgram, factor: float | None = None) -> Asynchronous | None:
+    """Return how a program may run without barriers; None for one that may not.
 
     Args:
         program: One whose claims `monotone` and `path_lengths` are there, if they hold.
+        factor: What its class declares.
     """
-    found = _examine(program)
+    found = _examine(program, factor)
     return found if isinstance(found, Asynchronous) else None
 
 
-def find_obstacle(program: VertexProgram) -> str | None:
+def find_obstacle(program: VertexProgram, factor: float | None = None) -> str | None:
     """Return why a program needs barriers, with the line where one line is the reason; None where it needs none."""
-    found = _examine(program)
+    found = _examine(program, factor)
     return found if isinstance(found, str) else None
 
 
-def _examine(program: VertexProgram) -> Asynchronous | str:
+def _examine(program: VertexProgram, factor: float | None) -> Asynchronous | str:
+    if factor is not None:
+        return next(_reasons_declared(program), None) or Asynchronous(factor=factor)
     reason = next(_reasons(program), None)
     if reason is not None:
         return reason
@@ -65,8 +73,23 @@ def _examine(program: VertexProgram) -> Asynchronous | str:
     return Asynchronous(has_parents=bool(changed))
 
 
-def _reasons(program: VertexProgram) -> Iterator[str]:
-    """Yield what of a program has a meaning between barriers alone, each with its line."""
+def _reasons_declared(program: VertexProgram) -> Iterator[str]:
+    """Yield what of a declared contraction has a meaning between barriers alone."""
+    yield from _reasons_of_any(program)
+    if program.delivery is not Delivery.RECORD or program.reads_all_at_once:
+        yield "messages are not combined along edges"
+    for aggregator in program.aggregators:
+        is_count = aggregator.kind in ("sum", "any") and aggregator.field.dtype().kind in "bi"
+        if not is_count or aggregator.persistent or len(program.aggregators) > 1:
+            yield f"aggregator {aggregator.name!r} is more than a count of the vertices that changed"
+    if not program.aggregators:
+        yield "no aggregator counts the vertices that changed (sum of ints, or any), so nothing tells the end"
+    for name in ("compute", "edge", "lift"):
+        for node in _supersteps(program, name, (0, 1)):
+            yield f"line {node.lineno}: it reads the number of a superstep after the first"
+
+
+def _reasons_of_any(program: VertexProgram) -> Iterator[str]:
     if program.has_master:
         method = "next_phase()" if program.has_phases else "master()"
         yield f"{method} runs between supersteps"
@@ -74,6 +97,11 @@ def _reasons(program: VertexProgram) -> Iterator[str]:
         yield next(iter(program.obstacles[-1:]), "it sends direct messages")
     if program.reads_edge_links:
         yield "values on edges are read as they were when a superstep began"
+
+
+def _reasons(program: VertexProgram) -> Iterator[str]:
+    """Yield what of a program has a meaning between barriers alone, each with its line."""
+    yield from _reasons_of_any(program)
     for node in _found(program, "compute", lambda name: name.startswith(("__c_", "__a_"))):
         yield f"line {node.lineno}: aggregator {node.id[4:]!r} has a value after each superstep"
     for aggregator in program.aggregators:
@@ -95,8 +123,14 @@ def _found(program: VertexProgram, function: str, is_wanted: Any) -> list[ast.Na
     return [node for node in names if node.lineno > tree.lineno]
 
 
-def _supersteps(program: VertexProgram, function: str) -> list[ast.Name]:
-    """Return where a function reads the superstep for more than whether it is the first."""
+def _supersteps(program: VertexProgram, function: str, known: tuple[int, ...] = (0,)) -> list[ast.Name]:
+    """Return where a function reads the superstep for more than whether it is the first.
+
+    Args:
+        program: The program.
+        function: The function's name.
+        known: What it may be compared with.
+    """
     tree = program.function(function)
     if tree is None:
         return []
@@ -106,7 +140,7 @@ def _supersteps(program: VertexProgram, function: str) -> list[ast.Name]:
         if isinstance(node, ast.Compare)
         and len(node.ops) == 1
         and isinstance(node.comparators[0], ast.Constant)
-        and node.comparators[0].value == 0
+        and node.comparators[0].value in known
     }
     reads = _found(program, function, lambda name: name == "__superstep")
     return [node for node in reads if isinstance(node.ctx, ast.Load) and id(node) not in tested]

@@ -13,6 +13,7 @@ What a run keeps is `run_state.py`; the loop is `engine/superstep.py`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any
@@ -25,7 +26,7 @@ from sigps.compiler.program import Delivery
 from sigps.device.cpu import Threads
 from sigps.engine.contract import by_gid
 from sigps.engine.counters import Counters, Everywhere
-from sigps.engine.cpu.asynchronous import Asynchronous
+from sigps.engine.cpu.asynchronous import Asynchronous, Contraction
 from sigps.engine.cpu.asynchronous import Schedule as BlockSchedule
 from sigps.engine.cpu.components import Components, finds_components
 from sigps.engine.cpu.direct_messages import DirectMessages
@@ -38,6 +39,7 @@ from sigps.engine.cpu.records import Records
 from sigps.engine.cpu.run_state import RunState
 from sigps.engine.direction import Direction, Schedule
 from sigps.engine.exchange import Exchange
+from sigps.engine.fixed_points import pays_without_barriers
 from sigps.engine.master_compute import MasterCompute
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.snapshot import Snapshot, as_columns, fill_rows
@@ -48,6 +50,8 @@ from sigps.native.interrupt import watching
 from sigps.native.kernel import LoopFaultError
 
 __all__ = ["Engine"]
+
+log = logging.getLogger(__name__)
 
 
 class Engine:
@@ -113,16 +117,14 @@ class Engine:
             may_fuse = False
         self._fused: Fused | None = FusedSupersteps(state, self._records, forced) if may_fuse else None
         if blocks is not None:
-            if kept is None or not self._has_order:
-                raise ConfigError(
-                    f"{program.name} cannot run with asynchronous=True: a parameter is no number, or an edge column "
-                    "has infinite numbers or NaN"
-                )
-            self._fused = Asynchronous(state, kept, blocks)
+            self._fused = self._without_barriers(kept, blocks)
         elif has_components:
             self._fused = Components(state, self._fused)
         elif at_once:
-            self._fused = path_lengths(state, self._fused)
+            supersteps = self._fused
+            self._fused = path_lengths(state, supersteps)
+            if self._fused is supersteps and kept is not None and self._has_order:
+                self._fused = self._automatic(kept, supersteps)
         self._ghosts = np.empty(0, dtype=np.int64)
         self._edge_bytes = 0
         self.aggregates = state.aggregates
@@ -136,6 +138,24 @@ class Engine:
         """Return what pulls and pushes."""
         _ = state.pull_edges  # a column that is missing is named now
         return Records(state, forced, kept)
+
+    def _automatic(self, kept: LastRecords, supersteps: Fused | None) -> Fused | None:
+        why = _why_no_barriers(self._state)
+        if not why:
+            return supersteps
+        log.info("%s runs without barriers: %s", self._state.program.name, why)
+        return Asynchronous(self._state, kept, BlockSchedule())
+
+    def _without_barriers(self, kept: LastRecords | None, blocks: BlockSchedule) -> Fused:
+        state, claim = self._state, self._state.program.asynchronous
+        if claim is not None and claim.factor is not None:
+            return Contraction(state, blocks)
+        if kept is None or not self._has_order:
+            raise ConfigError(
+                f"{state.program.name} cannot run with asynchronous=True: a parameter is no number, or an edge column "
+                "has infinite numbers or NaN"
+            )
+        return Asynchronous(state, kept, blocks)
 
     @property
     def superstep(self) -> int:
@@ -295,6 +315,20 @@ class Engine:
             state.compute_lists([np.empty(0, dtype=np.uint32)])
         elif self._direct is None:
             self._records.compile()
+
+
+def _why_no_barriers(state: RunState) -> str:
+    """Say why a run goes without barriers though nobody asked for that; empty where it has supersteps."""
+    claim, monotone = state.program.asynchronous, state.native.program.monotone
+    if claim is None or claim.factor is not None or claim.has_parents or monotone is None:
+        return ""
+    column = None if monotone.column is None else state.pull_edges.columns[monotone.column]
+    are_equal = (
+        column is None or column.strides == (0,) or column.size == 0 or bool((column == column[0]).all())
+    )
+    return pays_without_barriers(
+        is_mesh=state.subgraph.is_mesh, adds_column=column is not None, are_equal=are_equal
+    )
 
 
 class FusedSupersteps:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sigps.kernels.cpu.functions import Functions, Loop
 from sigps.native.primitives import exchange, has_fault, load_row
 
-__all__ = ["ENDED", "LEAVE", "RUN", "BlockLimits", "Blocks", "run_blocks"]
+__all__ = ["ENDED", "LEAVE", "RUN", "BlockLimits", "Blocks", "run_blocks", "take_block"]
 
 RUN, LEAVE, ENDED = 0, 1, 2
 """`Blocks.state`: cores run, leave as soon as they can, or have found that nothing is left."""
@@ -62,6 +62,51 @@ class BlockLimits(NamedTuple):
     seed: Any
 
 
+def take_block(comes_before: Any) -> Loop:
+    """Take the marked block whose key comes before the others' for a core; -1 where there is none to take.
+
+    Until it gives the block back, and its `busy`, the run does not end. Where no block is marked or taken, and none was
+    taken since this core began to look, the run has ended.
+    """
+
+    def take_block(core, cores, seed, draw, blocks):
+        place, num_blocks = core * _SPREAD, len(blocks.marked)
+        before = 0
+        for c in range(cores):
+            before += blocks.takes[c * _SPREAD]
+        exchange(blocks.busy, place, 1)
+        found, num_marked, drawn = -1, 0, np.uint64(draw)
+        for b in range(num_blocks):
+            if blocks.marked[b] != 0:
+                num_marked += 1
+                if blocks.taken[b] == 0:
+                    if found < 0:
+                        found = b
+                    elif seed != 0:
+                        drawn = drawn * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+                        found = b if drawn >> np.uint64(62) == 0 else found
+                    elif comes_before(blocks.keys[b], blocks.keys[found]):
+                        found = b
+        if found >= 0 and exchange(blocks.taken, found, 1) == 0:
+            exchange(blocks.takes, place, blocks.takes[place] + 1)
+            exchange(blocks.marked, found, 0)
+            return found
+        exchange(blocks.busy, place, 0)
+        if num_marked == 0:
+            others, after = 0, 0
+            for c in range(cores):
+                others += blocks.busy[c * _SPREAD]
+            for b in range(num_blocks):
+                others += blocks.marked[b]
+            for c in range(cores):
+                after += blocks.takes[c * _SPREAD]
+            if others == 0 and before == after:
+                exchange(blocks.state, 0, ENDED)
+        return -1
+
+    return take_block
+
+
 def run_blocks(f: Functions) -> Loop:
     """Take and compute blocks until none is marked and none is taken, or for a while; one core of `cores`.
 
@@ -69,6 +114,7 @@ def run_blocks(f: Functions) -> Loop:
     computed, the blocks taken, the edges that these have, and the edges that were read.
     """
     deliver, merge = f.deliver, f.merge
+    take = take_block(f.is_better)
     current, is_better, compute_vertex, commit = f.current, f.is_better, f.compute_vertex, f.commit
 
     def run_blocks(
@@ -77,46 +123,19 @@ def run_blocks(f: Functions) -> Loop:
     ):  # fmt: skip
         offsets, stops, sources, columns = in_edges.offsets, in_edges.stops, in_edges.ends, in_edges.columns
         ids, records, dirty = owned.ids, outbox.records, blocks.dirty
-        num_blocks, n, bits = len(blocks.marked), len(dirty), limits.bits
+        n, bits = len(dirty), limits.bits
         place, mask = core * _SPREAD, len(queue) - 1
         ran, loaded, block_edges, edges, idle = 0, 0, np.int64(0), np.int64(0), 0
         draw = np.uint64(limits.seed) + np.uint64(core)
         while edges < limits.most_work and idle < limits.most_idle:
             if blocks.state[0] != RUN or has_fault():
                 break
-            before = 0
-            for c in range(cores):
-                before += blocks.takes[c * _SPREAD]
-            exchange(blocks.busy, place, 1)
-            found, num_marked = -1, 0
-            for b in range(num_blocks):
-                if blocks.marked[b] != 0:
-                    num_marked += 1
-                    if blocks.taken[b] == 0:
-                        if found < 0:
-                            found = b
-                        elif limits.seed != 0:
-                            draw = draw * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-                            found = b if draw >> np.uint64(62) == 0 else found
-                        elif is_better(blocks.keys[b], blocks.keys[found]):
-                            found = b
-            if found < 0 or exchange(blocks.taken, found, 1) != 0:
-                exchange(blocks.busy, place, 0)
+            found = take(core, cores, limits.seed, draw, blocks)
+            draw = draw * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+            if found < 0:
                 idle += 1
-                if num_marked == 0:
-                    others, after = 0, 0
-                    for c in range(cores):
-                        others += blocks.busy[c * _SPREAD]
-                    for b in range(num_blocks):
-                        others += blocks.marked[b]
-                    for c in range(cores):
-                        after += blocks.takes[c * _SPREAD]
-                    if others == 0 and before == after:
-                        exchange(blocks.state, 0, ENDED)
                 continue
             idle = 0
-            exchange(blocks.takes, place, blocks.takes[place] + 1)
-            exchange(blocks.marked, found, 0)
             blocks.keys[found] = limits.worst
             begin = found << bits
             end = min(n, begin + (1 << bits))
@@ -169,8 +188,7 @@ def run_blocks(f: Functions) -> Loop:
                             exchange(dirty, t, 1)
                             if is_better(value[0], blocks.keys[b]):
                                 blocks.keys[b] = value[0]
-                            if blocks.marked[b] == 0:
-                                exchange(blocks.marked, b, 1)
+                            exchange(blocks.marked, b, 1)
                 edges += np.int64(out_edges.stops[v] - out_edges.offsets[v])
             if count > 0:
                 exchange(blocks.marked, found, 1)

@@ -11,6 +11,7 @@ from gas_programs import ConvergedPageRank, GatheredPaths, GatheredSSSP, Gathere
 from sigps.apps import BFS, CDLP, SCC, SSSP, WCC, BiTriDN, KCore, MinimumSpanningForest, PageRank
 from sigps.compiler.explain import explain
 from sigps.compiler.frontend.analysis import analyse
+from sigps.errors import CompileError
 
 CELL = """
 class Fold(Vertex, message={message}):
@@ -105,3 +106,59 @@ def test_explained_where_none_is_needed() -> None:
     said = [explain(cls).partition("barriers     ")[2].partition("\n")[0] for cls in (WCC, SSSP)]
     assert said[0] == "not needed: with asynchronous=True the result is the same, bit for bit"
     assert said[1] == f"{said[0]}, where weights are whole numbers"
+
+
+DECLARED = """
+class Halves(Vertex, message=float, asynchronous={factor}):
+    value: State[float] = 0.0
+    moved = Aggregator.{count}
+
+    def compute(self, messages):
+        if self.superstep {when} and not self.moved:
+            self.vote_to_halt()
+            return
+        value = 0.5 * {taken}
+        self.moved += abs(value - self.value) > 1e-10
+        self.value = value
+        self.send_to_neighbors(value)
+"""
+
+HALVES = {
+    "factor": "0.5",
+    "count": "any()",
+    "when": "> 1",
+    "taken": "max(messages, default=0.0)",
+    "gives": "|=",
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({}, ""),
+        ({"count": "sum(int)"}, ""),
+        ({"taken": "sum(messages)"}, ""),
+        ({"count": "sum(float)"}, "aggregator 'moved' is more than a count"),
+        ({"count": "any(persistent=True)"}, "aggregator 'moved' is more than a count"),
+        ({"when": "> 9"}, "line 6: it reads the number of a superstep"),
+        ({"taken": "sum(m / (1 + self.value) for m in messages)"}, "not combined along edges"),
+    ],
+    ids=str,
+)
+def test_declared(changed: dict[str, str], reason: str) -> None:
+    program = analyse(run_cell(DECLARED.format(**HALVES | changed))["Halves"]())
+    assert reason in program.barrier_reason
+    assert (program.asynchronous is None) == bool(reason)
+    if program.asynchronous is not None:
+        assert program.asynchronous.factor == 0.5
+
+
+@pytest.mark.parametrize("factor", ["1.0", "0.0", "-0.5", "True", "'0.5'"])
+def test_no_factor(factor: str) -> None:
+    with pytest.raises(CompileError, match="must be a number between 0 and 1"):
+        run_cell(DECLARED.format(**HALVES | {"factor": factor}))
+
+
+def test_a_subclass_declares_for_itself() -> None:
+    names = run_cell(DECLARED.format(**HALVES))
+    assert type("Other", (names["Halves"],), {}).declaration.factor is None

@@ -13,8 +13,21 @@ from cells import run_cell
 from engines import compiled
 from gas_programs import GatheredPaths, GatheredSSSP, GatheredWCC
 
-from sigps import ComputeError, ConfigError, DeviceError, Graph, Vertex, generate, run
+from sigps import (
+    GAS,
+    Aggregator,
+    ComputeError,
+    ConfigError,
+    DeviceError,
+    Graph,
+    Param,
+    State,
+    Vertex,
+    generate,
+    run,
+)
 from sigps.apps import SSSP, WCC
+from sigps.engine import fixed_points
 from sigps.engine.cpu.asynchronous import Schedule
 from sigps.job.preparing import turned
 from sigps.model.fields import NO_VERTEX
@@ -179,3 +192,93 @@ def test_it_can_be_interrupted() -> None:
     with pytest.raises(KeyboardInterrupt):
         run(LENGTHS(), graph, device="cpu", asynchronous=True, threads=2)
     timer.join()
+
+
+@pytest.mark.parametrize(
+    ("weights", "make", "runs"),
+    [
+        ([0.1, 0.7], LENGTHS, ["async"]),
+        ([2.0], LENGTHS, []),
+        ([1, 2, 9], SSSP, ["at once"]),
+        ([0.5, 2.0], SSSP, []),
+    ],
+)
+def test_auto(monkeypatch: Any, weights: list[Any], make: Any, runs: list[str]) -> None:
+    monkeypatch.setattr(fixed_points, "LEAST_EDGES", 0)
+    graph = drawn(4, weights)
+    program = make() if make is LENGTHS else make(source=5)
+    found, expected = run(program, graph, device="cpu"), run(program, graph, device="python")
+    assert {s.direction for s in found.stats} - {"push", "pull"} == set(runs)
+    for name in expected.fields:
+        assert found[name].tolist() == expected[name].tolist()
+
+
+class Rank(GAS, asynchronous=0.85):
+    """PageRank from 1."""
+
+    tolerance: Param[float] = 1e-9
+    rank: State[float] = 1.0
+
+    def gather(self, edge):
+        return edge.source.rank / edge.source.out_degree
+
+    def apply(self, total):
+        old = self.rank
+        self.rank = 0.15 + 0.85 * total
+        return abs(self.rank - old) > self.tolerance
+
+
+class Halves(Vertex, message=float, asynchronous=0.5):
+    """Half the mean of the neighbours' values and 1, by supersteps of the user's own."""
+
+    value: State[float] = 0.0
+    moved = Aggregator.any()
+
+    def compute(self, messages):
+        """Send until nobody moved."""
+        if self.superstep > 1 and not self.moved:
+            self.vote_to_halt()
+            return
+        if self.superstep > 0 and self.in_degree > 0:
+            value = 0.5 * sum(messages) / self.in_degree + 1.0
+            self.moved += abs(value - self.value) > 1e-10
+            self.value = value
+        self.send_to_neighbors(self.value)
+
+
+def fixed_point(graph: Graph, program: Vertex) -> Any:
+    """Solve the linear system that either program describes."""
+    n = graph.num_vertices
+    sources = np.repeat(np.arange(n), np.diff(graph.offsets).astype(int))
+    arcs = np.zeros((n, n))
+    np.add.at(arcs, (graph.targets.astype(int), sources), 1.0)
+    if isinstance(program, Rank):
+        arcs /= np.maximum(arcs.sum(axis=0), 1)
+        return np.linalg.solve(np.eye(n) - 0.85 * arcs, np.full(n, 0.15))
+    degrees = arcs.sum(axis=1)
+    arcs /= np.maximum(degrees, 1)[:, None]
+    return np.linalg.solve(np.eye(n) - 0.5 * arcs, (degrees > 0) * 1.0)
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+@pytest.mark.parametrize("make", [Rank, Halves])
+@pytest.mark.parametrize("seed", range(4))
+def test_contractions_end_near_the_fixed_point(make: Any, seed: int, deterministic: bool) -> None:
+    graph = drawn(seed, [1.0])
+    expected = fixed_point(graph, make())
+    (name,) = [field.name for field in make.declaration.states]
+    for schedule, threads in ((Schedule(), 1), (Schedule(2, 1, 7), 2), (Schedule(3, 5, 8), 3)):
+        engine = compiled(make(), graph, threads, blocks=schedule, deterministic=deterministic)
+        assert engine.lease(1 << 62).ended
+        np.testing.assert_allclose(engine.fields()[name], expected, rtol=0, atol=1e-6)
+
+
+def test_deterministic_contractions_are_the_same_on_any_cores() -> None:
+    graph = drawn(3, [1.0])
+    found = [
+        run(Rank(), graph, device="cpu", asynchronous=True, deterministic=True, threads=threads)[
+            "rank"
+        ].tolist()
+        for threads in (1, 2, 3)
+    ]
+    assert found[0] == found[1] == found[2]

@@ -1,0 +1,96 @@
+"""Blocks of vertices of a declared contraction, computed without barriers on CPU cores (`kernels/cpu/asynchronous.py`).
+
+A core that takes a block computes all its vertices, each from the last records of all its in-neighbours, and publishes
+each record where it lies. It does so again while a vertex changed, at most `most_inside` times, and marks the blocks
+that read a record of a vertex that changed: their turn comes when they were taken less often than others.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sigps.kernels.cpu.asynchronous import LEAVE, RUN, take_block
+from sigps.kernels.cpu.functions import Functions, Loop
+from sigps.native.primitives import exchange, has_fault, load_row
+
+__all__ = ["run_contraction"]
+
+
+def run_contraction(f: Functions) -> Loop:
+    """Take and compute blocks until none is marked and none is taken, or for a while; one core of `cores`.
+
+    `touched` [blocks], zeroed, is this core's own. The first aggregator counts the vertices that changed. Returns the
+    vertices that computed, the blocks taken, the edges that these have, the edges that were read, and how often a
+    vertex changed.
+    """
+    deliver, merge, compute_vertex, commit = f.deliver, f.merge, f.compute_vertex, f.commit
+
+    def is_less(one, other):
+        return one < other
+
+    take = take_block(is_less)
+
+    def run_contraction(
+        core, cores, limits, arguments, in_edges, out_edges, owned, fields, outbox, empty, contributions, total,
+        blocks, touched,
+    ):  # fmt: skip
+        offsets, stops, sources, columns = in_edges.offsets, in_edges.stops, in_edges.ends, in_edges.columns
+        ids, records, bits = owned.ids, outbox.records, limits.bits
+        n = len(fields.status)
+        ran, loaded, block_edges, edges, idle, changed = 0, 0, np.int64(0), np.int64(0), 0, 0
+        draw = np.uint64(limits.seed) + np.uint64(core)
+        while edges < limits.most_work and idle < limits.most_idle:
+            if blocks.state[0] != RUN or has_fault():
+                break
+            found = take(core, cores, limits.seed, draw, blocks)
+            draw = draw * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+            if found < 0:
+                idle += 1
+                continue
+            idle = 0
+            begin = found << bits
+            end = min(n, begin + (1 << bits))
+            block_edges += np.int64(offsets[end] - offsets[begin])
+            loaded += 1
+            blocks.keys[found] += 1
+            moved, turns = 1, 0
+            while moved > 0 and turns < limits.most_inside and not has_fault():
+                moved = 0
+                turns += 1
+                for v in range(begin, end):
+                    slots = empty
+                    has = False
+                    for e in range(offsets[v], stops[v]):
+                        s = sources[e]
+                        if outbox.sent[s] != 0:
+                            passes, value = deliver(
+                                arguments, load_row(records, s), ids, s, v, load_row(columns, e)
+                            )
+                            if passes:
+                                slots = merge(v, slots, has, value)
+                                has = True
+                    outcome = compute_vertex(v, arguments, owned, fields, slots, has, ())
+                    _, is_sender, total = commit(
+                        v, outcome, arguments, owned, fields, outbox, contributions, total
+                    )
+                    contribution = outcome[3]
+                    if is_sender and contribution[0] != 0:
+                        moved += 1
+                        for e in range(out_edges.offsets[v], out_edges.stops[v]):
+                            touched[np.int64(out_edges.ends[e]) >> bits] = 1
+                ran += end - begin
+                changed += moved
+                edges += np.int64(offsets[end] - offsets[begin])
+            if moved == 0:
+                touched[found] = 0
+            for b in range(len(touched)):
+                if touched[b] != 0:
+                    touched[b] = 0
+                    exchange(blocks.marked, b, 1)
+            exchange(blocks.taken, found, 0)
+            exchange(blocks.busy, core * 16, 0)
+        if (edges >= limits.most_work or has_fault()) and blocks.state[0] == RUN:
+            exchange(blocks.state, 0, LEAVE)
+        return ran, loaded, block_edges, edges, changed
+
+    return run_contraction
