@@ -4,6 +4,7 @@ from sigps.apps.als import ALS as ALS
 from sigps.apps.bfs import BFS as BFS
 from sigps.apps.bipartite_matching import BipartiteMatching as BipartiteMatching
 from sigps.apps.bitridn import BiTriDN as BiTriDN
+from sigps.apps.bridges import Bridges as Bridges
 from sigps.apps.cdlp import CDLP as CDLP
 from sigps.apps.degree_histogram import DegreeHistogram as DegreeHistogram
 from sigps.apps.dependencies import Dependencies as Dependencies
