@@ -105,6 +105,14 @@ class Blocks:
         sources = self._sources[number]
         return sources is None or bool((sources & buckets).any())
 
+    def require_files(self) -> None:
+        """Check that the store is still there, as each superstep does.
+
+        Raises:
+            GraphError: If a file of it is gone or was cut short.
+        """
+        self._rows.packed.require_files()
+
     def take_bytes_read(self) -> int:
         """Return the packed bytes that were unpacked since the last call."""
         with self._counting:

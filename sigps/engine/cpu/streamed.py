@@ -56,6 +56,7 @@ class StreamedRecords(Records):
 
     def _pull(self, ghosts: NDArray[np.int64], counters: Counters) -> None:
         state, blocks = self._state, self._blocks
+        blocks.require_files()
         sender_filter = self._sender_filter(ghosts.size)
         gather_along, gather_nothing = self._gather_along(sender_filter), self._gather_along(SENDERS_NONE)
         status, walks = state.fields.status, state.program.reads_edges
@@ -83,6 +84,7 @@ class StreamedRecords(Records):
 
     def _push(self, ghosts: NDArray[np.int64], sender_edges: int, counters: Counters) -> None:
         state, blocks = self._state, self._blocks
+        blocks.require_files()
         senders, inbox = np.sort(state.last_senders()), state.open_inbox()
         cuts = np.searchsorted(senders, [int(span[0]) for span in blocks.spans] + [state.subgraph.num_owned])
         arguments, scatter = state.arguments(), state.loop("scatter_direct")
@@ -117,6 +119,7 @@ class StreamedDirectMessages(DirectMessages):
 
     def step(self, *given: Any) -> int:
         counters: Counters = given[-1]
+        self._blocks.require_files()
         num_bytes = super().step(*given)
         counters.bytes_read += self._blocks.take_bytes_read()
         counters.blocks_skipped += self._num_skipped

@@ -200,7 +200,11 @@ def packed_rows(store: OpenStore) -> tuple[PackedRows, NDArray[np.uint32] | None
         columns[name] = PackedColumn(dtype, begins, words)
     if problem:
         raise GraphError(f"{store.folder} is damaged ({problem}). Copy or write the store again")
-    return PackedRows(header.num_vertices, table, store.array("pages"), columns, str(store.folder)), order
+    names = ["pages", *(f"column-{index}" for index in range(len(columns)))]
+    files = tuple((store.folder / f"{name}.bin", store.array(name).nbytes) for name in names)
+    return PackedRows(
+        header.num_vertices, table, store.array("pages"), columns, str(store.folder), files
+    ), order
 
 
 _BLOCK_BYTES = 1 << 25  # one checksum covers whole pages of at most so many bytes

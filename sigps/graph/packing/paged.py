@@ -35,6 +35,7 @@ class PagedRows:
     """
 
     def __init__(self, packed: PackedRows, num_threads: int) -> None:
+        packed.require_files()
         self.packed, table, parts = packed, packed.table, RowParts(packed.table)
         with ThreadPoolExecutor(num_threads) as pool:
             list(pool.map(lambda page: packed.unpack_degrees(page, parts.of(page)), range(table.num_pages)))

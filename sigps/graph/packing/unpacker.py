@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ class PackedRows:
         words: Of all pages.
         columns: By name.
         where: What holds the pages, for errors.
+        files: Those that are mapped, and the bytes that they must have.
     """
 
     num_vertices: int
@@ -52,6 +54,21 @@ class PackedRows:
     words: NDArray[np.uint32]
     columns: dict[str, PackedColumn]
     where: str
+    files: tuple[tuple[Path, int], ...] = ()
+
+    def require_files(self) -> None:
+        """Check that what is mapped is still there: reading a file that was cut short ends the process.
+
+        Raises:
+            GraphError: If a file is gone or has become shorter.
+        """
+        for path, num_bytes in self.files:
+            found = path.stat().st_size if path.exists() else 0
+            if found < num_bytes:
+                raise GraphError(
+                    f"{path} has {found:,} of its {num_bytes:,} bytes: it was changed after it was opened. Copy or "
+                    "write the store again"
+                )
 
     def unpack_page(self, page: int, degrees: NDArray[np.uint32], targets: NDArray[np.uint32]) -> None:
         """Write the arcs of a page.
