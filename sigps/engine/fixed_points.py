@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 __all__ = [
+    "FIRST_SUPERSTEPS",
     "LEAST_EDGES",
     "MESH_DEGREE",
     "Labels",
@@ -111,8 +112,16 @@ def exact_labels(weights: Weights, num_vertices: int, length: np.dtype[np.floati
     return Labels(1 << bits, longest) if weights.greatest <= longest else None
 
 
+FIRST_SUPERSTEPS = 64
+"""Supersteps that a run without barriers by itself begins with.
+
+Degrees do not tell a mesh from a random graph, and this does: there supersteps are over by then. Without barriers
+200,000 vertices of 4, 8 and 16 random neighbours took 58, 120 and 225 ms, by supersteps 42, 67 and 90 (2 cores).
+"""
+
+
 def pays_without_barriers(*, is_mesh: bool, adds_column: bool, are_equal: bool) -> str:
-    """Say why a program that is proved to need no barriers runs without them by itself; empty where it does not.
+    """Say why a program that is proved to need no barriers goes on without them by itself; empty where it does not.
 
     Where all weights are equal, or none are added, supersteps reach each vertex by a best path first (2 cores, SSSP on
     USA-road-NE without weights: 130 ms by supersteps, 443 without). Where some vertices have many edges supersteps are

@@ -7,6 +7,7 @@ take blocks by themselves, and come back now and then so that a run can be inter
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,14 +19,17 @@ from numpy.typing import NDArray
 from sigps.engine.cpu.monotone import LastRecords
 from sigps.engine.cpu.path_lengths import Parents
 from sigps.engine.cpu.run_state import RunState
+from sigps.engine.fixed_points import FIRST_SUPERSTEPS
 from sigps.engine.stats import WITHOUT_BARRIERS, SuperstepStats
-from sigps.engine.superstep import Done
+from sigps.engine.superstep import Done, Fused
 from sigps.errors import ConfigError
 from sigps.kernels.cpu.arguments import HALTED, LoopArguments
 from sigps.kernels.cpu.asynchronous import ENDED, LEAVE, RUN, BlockLimits, Blocks
 from sigps.native.kernel import LoopFaultError
 
-__all__ = ["Asynchronous", "Contraction", "Schedule", "block_bits"]
+__all__ = ["Asynchronous", "Automatic", "Contraction", "Schedule", "block_bits"]
+
+log = logging.getLogger(__name__)
 
 _MOST_WORK = 1 << 22
 """Edges that a core reads before all come back, in some ten milliseconds, so that a run can be interrupted."""
@@ -112,9 +116,10 @@ class Asynchronous:
         if self._parents is not None:
             self._check()
             self._parents.find()
+        superstep = state.superstep
         state.end_at_once()
         seconds = time.perf_counter() - began
-        stats = SuperstepStats(1, WITHOUT_BARRIERS, ran, edges, 0, seconds, 1.0, loaded, block_edges)
+        stats = SuperstepStats(superstep, WITHOUT_BARRIERS, ran, edges, 0, seconds, 1.0, loaded, block_edges)
         return Done((stats,), 0, 0)
 
     def _check(self) -> None:
@@ -125,6 +130,29 @@ class Asynchronous:
                 f"{name} cannot run with asynchronous=True on this graph: {obstacle}, so that parents depend on the "
                 "order of messages. Use asynchronous='auto'"
             )
+
+
+class Automatic:
+    """Runs supersteps at first, and goes on without barriers where there are many.
+
+    Args:
+        supersteps: What runs several of the first at once, or None.
+        free: What runs the others.
+        state: What the run keeps.
+        why: Why no barriers may pay, for the log.
+    """
+
+    def __init__(self, supersteps: Fused | None, free: Asynchronous, state: RunState, why: str) -> None:
+        self._supersteps, self._free, self._state, self._why = supersteps, free, state, why
+
+    def run(self, most_supersteps: int) -> Done | None:
+        """Run at most so many of the first supersteps, or to the end; None where the loop is to run the next one."""
+        left = FIRST_SUPERSTEPS - self._state.superstep
+        if left > 0:
+            return self._supersteps.run(min(most_supersteps, left)) if self._supersteps else None
+        name = self._state.program.name
+        log.info("%s goes on without barriers after %d supersteps: %s", name, FIRST_SUPERSTEPS, self._why)
+        return self._free.run(most_supersteps)
 
 
 class Contraction:
@@ -165,10 +193,11 @@ class Contraction:
             totals += found
             changed = found[4]
         state.fields.status.fill(HALTED)
+        superstep = state.superstep
         state.end_at_once()
         seconds = time.perf_counter() - began
         ran, loaded, block_edges, edges, _ = totals.tolist()
-        stats = SuperstepStats(1, WITHOUT_BARRIERS, ran, edges, 0, seconds, 1.0, loaded, block_edges)
+        stats = SuperstepStats(superstep, WITHOUT_BARRIERS, ran, edges, 0, seconds, 1.0, loaded, block_edges)
         return Done((stats,), 0, 0)
 
 

@@ -13,7 +13,6 @@ What a run keeps is `run_state.py`; the loop is `engine/superstep.py`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any
@@ -26,7 +25,7 @@ from sigps.compiler.program import Delivery
 from sigps.device.cpu import Threads
 from sigps.engine.contract import by_gid
 from sigps.engine.counters import Counters, Everywhere
-from sigps.engine.cpu.asynchronous import Asynchronous, Contraction
+from sigps.engine.cpu.asynchronous import Asynchronous, Automatic, Contraction
 from sigps.engine.cpu.asynchronous import Schedule as BlockSchedule
 from sigps.engine.cpu.components import Components, finds_components
 from sigps.engine.cpu.direct_messages import DirectMessages
@@ -50,8 +49,6 @@ from sigps.native.interrupt import watching
 from sigps.native.kernel import LoopFaultError
 
 __all__ = ["Engine"]
-
-log = logging.getLogger(__name__)
 
 
 class Engine:
@@ -143,8 +140,7 @@ class Engine:
         why = _why_no_barriers(self._state)
         if not why:
             return supersteps
-        log.info("%s runs without barriers: %s", self._state.program.name, why)
-        return Asynchronous(self._state, kept, BlockSchedule())
+        return Automatic(supersteps, Asynchronous(self._state, kept, BlockSchedule()), self._state, why)
 
     def _without_barriers(self, kept: LastRecords | None, blocks: BlockSchedule) -> Fused:
         state, claim = self._state, self._state.program.asynchronous

@@ -28,6 +28,7 @@ from sigps import (
 )
 from sigps.apps import SSSP, WCC
 from sigps.engine import fixed_points
+from sigps.engine.cpu import asynchronous
 from sigps.engine.cpu.asynchronous import Schedule
 from sigps.job.preparing import turned
 from sigps.model.fields import NO_VERTEX
@@ -194,6 +195,7 @@ def test_it_can_be_interrupted() -> None:
     timer.join()
 
 
+@pytest.mark.parametrize("first", [1, 2, 3])
 @pytest.mark.parametrize(
     ("weights", "make", "runs"),
     [
@@ -203,8 +205,9 @@ def test_it_can_be_interrupted() -> None:
         ([0.5, 2.0], SSSP, []),
     ],
 )
-def test_auto(monkeypatch: Any, weights: list[Any], make: Any, runs: list[str]) -> None:
+def test_auto(monkeypatch: Any, weights: list[Any], make: Any, runs: list[str], first: int) -> None:
     monkeypatch.setattr(fixed_points, "LEAST_EDGES", 0)
+    monkeypatch.setattr(asynchronous, "FIRST_SUPERSTEPS", first)
     graph = drawn(4, weights)
     program = make() if make is LENGTHS else make(source=5)
     found, expected = run(program, graph, device="cpu"), run(program, graph, device="python")
