@@ -175,9 +175,9 @@ def test_faults_name_the_vertex(threads: int) -> None:
     levels = {"type": "int", "worst": "-1", "fold": "max", "better": ">"}
     make = relax("(2**63 - 2 if self.id == 12 else -1)", MORE, **levels)
     told = []
-    for asynchronous in (False, True):
+    for is_free in (False, True):
         with pytest.raises(ComputeError) as raised:
-            run(make(), graph, device="cpu", asynchronous=asynchronous, threads=threads)
+            run(make(), graph, device="cpu", asynchronous=is_free, threads=threads)
         told.append(str(raised.value))
     assert "13" in told[1]
     assert told[0].split("superstep")[0] == told[1].split("superstep")[0]
