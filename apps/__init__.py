@@ -39,6 +39,8 @@ from sigps.apps.maximal_independent_set import MaximalIndependentSet as MaximalI
 from sigps.apps.maximal_matching import MaximalMatching as MaximalMatching
 from sigps.apps.minimum_spanning_forest import MinimumSpanningForest as MinimumSpanningForest
 from sigps.apps.multi_source_bfs import MultiSourceBFS as MultiSourceBFS
+from sigps.apps.nearness import Nearness as Nearness
+from sigps.apps.nearness import harmonic as harmonic
 from sigps.apps.neural_network import NeuralNetwork as NeuralNetwork
 from sigps.apps.node2vec_walks import Node2vecWalks as Node2vecWalks
 from sigps.apps.out_degree import OutDegree as OutDegree

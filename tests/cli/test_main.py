@@ -430,6 +430,7 @@ TINY = {
     "betweenness": "grid: {rows: 4, columns: 4}",
     "closeness": "erdos_renyi: {n: 40, m: 30}",
     "eccentricities": "erdos_renyi: {n: 40, m: 30}",
+    "harmonic": "erdos_renyi: {n: 40, m: 30}",
     "hits": "rmat: {scale: 5, directed: true}",
     "maximal_independent_set": "erdos_renyi: {n: 40, m: 30}",
     "maximal_matching": "erdos_renyi: {n: 40, m: 30}",
