@@ -472,6 +472,11 @@ def _live_run(program: Vertex, graph: Graph, options: Mapping[str, Any]) -> tupl
     reduces = graph.report.duplicates_policy in ("sum", "min", "max") or program.declaration.simple
     if reduces and made.executable.program.edge_columns:
         return None, "of parallel edges one is kept, so an update may change the values of others"
+    if options.get("host_memory") is not None or options.get("stream") == "always":
+        return (
+            None,
+            "incremental runs have all edges in memory, whatever the limit: host_memory is of full runs",
+        )
     plain = made.options
     if (
         options.get("max_supersteps") is not None

@@ -147,6 +147,11 @@ class StreamingCpuSpec(CpuSpec):
             return "schedule='edge' goes along all edges in memory"
         return ""
 
+    def lanes_obstacle(
+        self, program: VertexProgram | None, facts: RunFacts, options: RunOptions, varied: Container[str]
+    ) -> str:
+        return "edges are streamed for one run at a time"
+
     def make(self, context: RunContext) -> Engine:
         from sigps.engine.cpu.streamed import StreamingEngine
 

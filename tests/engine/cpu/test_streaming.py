@@ -295,3 +295,14 @@ def test_an_interrupt_ends_a_run_and_no_other(tmp_path: Path, monkeypatch: pytes
         with pytest.raises(KeyboardInterrupt):
             run(PageRank(), stored, stream="always", threads=2)
     both(PageRank(), graph, stored, threads=2)
+
+
+def test_many_runs_stream_one_after_another(tmp_path: Path) -> None:
+    graph = skewed(directed=False)
+    stored = packed(graph, tmp_path)
+    expected = sigps.run_many(BFS, graph, source=[3, 4], device="cpu")
+    found = sigps.run_many(BFS, stored, source=[3, 4], stream="always")
+    assert found.one_by_one == "edges are streamed for one run at a time"
+    for mine, theirs in zip(found, expected, strict=True):
+        assert mine["level"].tolist() == theirs["level"].tolist()
+    assert not stored.is_laid_out
