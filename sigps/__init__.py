@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from sigps.job.stream import stream
     from sigps.job.table_file import read_result
     from sigps.job.updates import Updates, read_updates
+    from sigps.serve.pool import Pool, pool
     from sigps.system.checkpoint.state_log import Checkpoint
 
 __all__ = [
@@ -56,6 +57,7 @@ __all__ = [
     "OutputError",
     "Param",
     "PartitionError",
+    "Pool",
     "Result",
     "Results",
     "Shared",
@@ -78,6 +80,7 @@ __all__ = [
     "neighbor_links",
     "num_neighbors",
     "one_of",
+    "pool",
     "read_result",
     "read_updates",
     "requires",
@@ -92,10 +95,12 @@ _LATE = {
     "Checkpoint": "sigps.system.checkpoint.state_log",
     "Faults": "sigps.group.watch",
     "Graph": "sigps.graph.graph",
+    "Pool": "sigps.serve.pool",
     "Result": "sigps.job.result",
     "generate": "sigps.graph.generators.generate",
     "load": "sigps.graph.load",
     "Results": "sigps.job.many_results",
+    "pool": "sigps.serve.pool",
     "read_result": "sigps.job.table_file",
     "run": "sigps.job.run",
     "run_many": "sigps.job.many",

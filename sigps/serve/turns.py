@@ -26,6 +26,7 @@ class Ready:
         charged: Seconds that the tenant's leases took, in whole: what a lease ran beyond its quantum is charged too.
         attained: Recent seconds of the job itself: see `aged`.
         phase: What its next lease does.
+        priority: Among the tenant's own jobs: only those of the highest have leases.
     """
 
     number: int
@@ -34,6 +35,7 @@ class Ready:
     charged: float = 0.0
     attained: float = 0.0
     phase: Phase = "compute"
+    priority: int = 0
 
 
 def choose_job(
@@ -59,6 +61,10 @@ def choose_job(
         raise ConfigError(f"policy={policy!r} is not one of {', '.join(known)}{nearest(str(policy), known)}")
     if not ready:
         return None
+    highest: dict[str, int] = {}
+    for job in ready:
+        highest[job.tenant] = max(job.priority, highest.get(job.tenant, job.priority))
+    ready = [job for job in ready if job.priority == highest[job.tenant]]
     if policy == "round_robin":
         chosen = min(ready, key=lambda job: _after(job, last))
     elif policy == "fair_share":

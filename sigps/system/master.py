@@ -29,6 +29,7 @@ class Master:
         checkpoint: When the state is saved; None for never.
         stats: The supersteps before the log from which this run goes on.
         clock: Returns seconds since any fixed moment.
+        lease_seconds: How long a lease should be, at most; None for no limit.
 
     Attributes:
         capacities: How much of the graph each rank takes, [size], relative to the others.
@@ -44,6 +45,7 @@ class Master:
         checkpoint: Checkpoint | None = None,
         stats: Sequence[SuperstepStats] = (),
         clock: Callable[[], float] = time.monotonic,
+        lease_seconds: float | None = None,
     ) -> None:
         self.capacities = [_capacity(r) for r in registrations]
         self.stats = StatsLog(stats)
@@ -52,7 +54,7 @@ class Master:
         self._saved, self._saved_at = len(self.stats), clock()
         self._last_lease = 1
         self._max_supersteps = max_supersteps
-        self._on_progress = on_progress
+        self._on_progress, self._lease_seconds = on_progress, lease_seconds
 
     def next_order(self) -> dict[str, Any]:
         """Return what all managers do next, for `Group.broadcast`.
@@ -84,6 +86,8 @@ class Master:
         if when is not None and when.every is not None:
             left = min(left, when.every - done % when.every)
         pause = _SECONDS_BETWEEN_REPORTS if self._on_progress is not None else None
+        if self._lease_seconds is not None:
+            pause = self._lease_seconds if pause is None else min(pause, self._lease_seconds)
         if when is not None and when.seconds is not None:
             to_save = max(self._saved_at + when.seconds - self._clock(), 0.0)
             pause = to_save if pause is None else min(pause, to_save)

@@ -40,6 +40,7 @@ from sigps.system.master import Master, Reason
 from sigps.system.message_center import MessageCenter
 from sigps.system.rank_facts import RankFacts, ranks_of_run
 from sigps.system.transport import Transport, choose_transport, needs_hosts
+from sigps.system.turns import current_turns
 from sigps.system.worker import Worker
 
 __all__ = ["RankResult", "Saving", "WorkerManager"]
@@ -191,7 +192,15 @@ class WorkerManager:
                 master = None
                 if self._group.rank == 0:
                     checkpoint = saving.checkpoint if saving else None
-                    master = Master(registrations, max_supersteps, on_progress, checkpoint, stats)
+                    turns = current_turns()
+                    master = Master(
+                        registrations,
+                        max_supersteps,
+                        on_progress,
+                        checkpoint,
+                        stats,
+                        lease_seconds=turns.lease_seconds if turns else None,
+                    )
                 order = self._group.broadcast({"capacities": master.capacities if master else []})
                 needs = executable.spec.needs(executable, program, self.graph, self._group.size)
                 capacities = tuple(order["capacities"])
@@ -333,7 +342,7 @@ class WorkerManager:
         leases: list[tuple[float, int]],
     ) -> Reason:
         """Do what the master orders until the run is over; return why it is. Adds to `leases`."""
-        status, engine = self._group.status, worker.engine
+        status, engine, turns = self._group.status, worker.engine, current_turns()
         while True:
             order = self._group.broadcast(master.next_order() if master else {})
             if order["verb"] == "stop":
@@ -347,6 +356,8 @@ class WorkerManager:
                 with status.during("writing a state log"):
                     state_log.save(engine.save, stats, engine.traced)
                 continue
+            if turns is not None:
+                turns.wait()
             waits = status.waiting if engine.detects_lost_ranks else contextlib.nullcontext()
             with spent_on("supersteps"), status.in_supersteps(lambda: engine.superstep), waits:
                 began = time.perf_counter()

@@ -1,0 +1,103 @@
+"""Whether a job fits: the bytes of a pool, what its graphs keep of them, and what jobs take by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+from sigps.costs.memory import bytes_of_states, bytes_of_tables, memory
+from sigps.costs.sizes import size_of, turned_size
+from sigps.engine.contract import Share
+from sigps.engine.table import engine_of
+from sigps.errors import ConfigError
+from sigps.graph.graph import Graph
+from sigps.job.preparing import check_program
+from sigps.model.vertex import Vertex
+from sigps.serve.job import Estimate
+
+__all__ = ["Budget", "estimate"]
+
+_SHARED = ("graph", "as loaded")
+
+
+def estimate(
+    program: Vertex, graph: Graph, device: str, options: Mapping[str, Any], seconds: float | None
+) -> Estimate:
+    """Return what a job will take. Nothing runs; the program is analysed, not compiled.
+
+    Raises:
+        CompileError: If compute() cannot be compiled.
+        ConfigError: If it is no program.
+    """
+    precision = options.get("precision", "double")
+    derived = check_program(program, device, precision)
+    loaded = size_of(graph)
+    size = turned_size(loaded, program)
+    purposes = memory(
+        size,
+        derived,
+        1,
+        bytes_of_states(program, precision),
+        loaded=loaded,
+        table_bytes=bytes_of_tables(program),
+    )
+    if derived is not None:
+        share = Share(
+            size.num_vertices, size.num_edges, len(graph.column_types()), size.directed, 1, size.num_edges
+        )
+        if of_device := engine_of(device).num_bytes(derived, share):
+            purposes.pop("as loaded", None)
+            purposes |= of_device
+    shared = sum(purposes.get(name, 0) for name in _SHARED)
+    return Estimate(purposes, sum(purposes.values()) - shared, shared, seconds)
+
+
+class Budget:
+    """The bytes of one device that a pool may use. A graph's are taken once, by the first job on it, and kept.
+
+    Args:
+        num_bytes: All of them.
+    """
+
+    def __init__(self, num_bytes: int) -> None:
+        self.num_bytes = num_bytes
+        self.own_bytes = 0
+        self._of_graphs: dict[Hashable, int] = {}
+
+    @property
+    def free_bytes(self) -> int:
+        return self.num_bytes - self.own_bytes - sum(self._of_graphs.values())
+
+    def missing_bytes(self, graph: Hashable, needed: Estimate) -> int:
+        """Return how many bytes more are needed for a job now; 0 where it fits. Pure."""
+        more = max(0, needed.graph_bytes - self._of_graphs.get(graph, 0))
+        return max(0, needed.own_bytes + more - self.free_bytes)
+
+    def take(self, graph: Hashable, needed: Estimate) -> None:
+        """Take a job's bytes."""
+        self._of_graphs[graph] = max(self._of_graphs.get(graph, 0), needed.graph_bytes)
+        self.own_bytes += needed.own_bytes
+
+    def give_back(self, needed: Estimate) -> None:
+        """Give back what an ended job took by itself."""
+        self.own_bytes -= needed.own_bytes
+
+    def forget(self, graph: Hashable) -> None:
+        """Give back what a graph keeps."""
+        self._of_graphs.pop(graph, None)
+
+    def check(self, graph: Hashable, needed: Estimate) -> None:
+        """Check that a job fits once all others have ended.
+
+        Raises:
+            ConfigError: If it never does; it says the bytes.
+        """
+        alone = Budget(self.num_bytes)
+        alone._of_graphs = dict(self._of_graphs)
+        if missing := alone.missing_bytes(graph, needed):
+            by_purpose = ", ".join(f"{name} {n:,}" for name, n in needed.bytes_by_purpose.items())
+            raise ConfigError(
+                f"the job needs {needed.own_bytes:,} bytes by itself and {needed.graph_bytes:,} for its graph "
+                f"({by_purpose}), {missing:,} more than the pool has ({self.num_bytes:,}, "
+                f"{sum(self._of_graphs.values()):,} of them for graphs). Drop a graph (pool.drop), or give memory="
+            )

@@ -1,0 +1,411 @@
+"""A pool: graphs that stay in memory, and jobs on them that share devices by leases, in one process."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from concurrent.futures import CancelledError
+from types import TracebackType
+from typing import Any, get_args
+
+from sigps.device.cpu import available_cores
+from sigps.errors import ConfigError, nearest
+from sigps.graph.card import head_table
+from sigps.graph.graph import Graph
+from sigps.graph.load import load
+from sigps.host_memory import available_memory
+from sigps.job.preparing import check_device
+from sigps.job.run import run, run_options
+from sigps.model.vertex import Vertex
+from sigps.serve.admission import Budget, estimate
+from sigps.serve.devices import JobTurns, SharedDevice, Tenant
+from sigps.serve.job import Job, JobRow, JobState
+from sigps.serve.placing import GpuLoad, PlacingPolicy, choose_gpu
+from sigps.serve.turns import Ready, TurnPolicy, joined
+from sigps.system.turns import taking_turns
+
+__all__ = ["Pool", "pool"]
+
+_SHOWN = 100  # ended jobs in the table
+_OF_POOL = ("device", "threads", "checkpoint", "resume", "faults", "transport", "progress", "host_memory")
+
+
+def pool(
+    devices: Sequence[str] | str = "auto",
+    *,
+    memory: int | None = None,
+    quantum: float = 0.01,
+    turns: TurnPolicy = "fair_share",
+    placing: PlacingPolicy = "least_memory",
+) -> Pool:
+    """Return a pool of devices that many jobs share, on graphs that stay in memory. Use it in a `with`.
+
+    A job is `sigps.run` with the same result. Jobs take turns: each runs as many supersteps as fit in the quantum, at
+    least one, and then the pool chooses the job of the next lease. What runs as one superstep, or is found at once, is
+    not interrupted; its tenant is charged with what it took.
+
+    Args:
+        devices: `"cpu"`, `"cuda"`, `"python"`, or `"auto"`: the GPU where there is one, else CPU cores. Several,
+            such as `["cpu", "cpu"]`, run jobs at the same time; those on CPU cores have equal shares of them.
+        memory: Bytes that graphs and jobs on a device may take; None for what is available now. A job that does not fit
+            waits.
+        quantum: Seconds of a lease.
+        turns: Which job is next: `"fair_share"` by weights of tenants, `"round_robin"`, `"least_attained"`.
+        placing: Which device a job gets: `"least_memory"`, `"round_robin"` or `"weighted_times"`.
+
+    Raises:
+        ConfigError: If an option is wrong.
+        DeviceError: If a device is not there.
+
+    >>> from sigps.apps import BFS
+    >>> with pool("cpu") as shared:
+    ...     shared.graph("path", Graph.from_edges([0, 1], [1, 2]))
+    ...     job = shared.submit(BFS(source=0), "path", tenant="ada")
+    ...     print(job.result()["level"].tolist())
+    [0, 1, 2]
+    """
+    return Pool(devices, memory, quantum, turns, placing)
+
+
+class Pool:
+    """Graphs, devices, tenants and jobs; `pool` makes one."""
+
+    def __init__(
+        self,
+        devices: Sequence[str] | str,
+        memory: int | None,
+        quantum: float,
+        turns: TurnPolicy,
+        placing: PlacingPolicy,
+    ) -> None:
+        names = _checked_devices(devices)
+        if isinstance(quantum, bool) or not isinstance(quantum, (int, float)) or not 0 < quantum < math.inf:
+            raise ConfigError(f"quantum={quantum!r} must be seconds above 0")
+        if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int) or memory < 1):
+            raise ConfigError(f"memory={memory!r} must be a number of bytes, at least 1, or None")
+        _check_policy("placing", placing, ("round_robin", "least_memory", "weighted_times"))
+        self._lock, self._preparing = threading.RLock(), threading.Lock()
+        self._tenants: dict[str, Tenant] = defaultdict(Tenant)
+        on_cores = sum(name != "cuda" for name in names)
+        threads = max(1, available_cores() // max(1, on_cores))
+        self._devices = [
+            SharedDevice(f"{name} {i}", name, threads, self._tenants, self._lock)
+            for i, name in enumerate(names)
+        ]
+        self._budgets = [Budget(memory or _free_bytes(name, on_cores)) for name in names]
+        self._quantum, self._placing, self._last = float(quantum), placing, -1
+        self._graphs: dict[str, Graph] = {}
+        self._waiting: deque[Job] = deque()
+        self._running: dict[int, Job] = {}
+        self._threads: dict[int, threading.Thread] = {}
+        self._ended: deque[JobRow] = deque(maxlen=_SHOWN)
+        self._history: dict[tuple[str, str], tuple[int, float]] = {}
+        self._count, self._is_open = 0, True
+        self.set_turns(turns)
+
+    def graph(self, name: str, source: Graph | str | os.PathLike[str], **options: Any) -> None:
+        """Keep a graph under a name; a graph of that name before stays with its jobs.
+
+        Args:
+            name: For `submit`.
+            source: A graph of one process, or a file.
+            options: Of `sigps.load`, for a file.
+
+        Raises:
+            ConfigError: If the graph is spread over several ranks.
+            GraphError: If the file cannot be read.
+        """
+        found = source if isinstance(source, Graph) else load(source, **options)
+        if found.group.size > 1:
+            raise ConfigError("a pool is of one process; this graph is spread over several ranks")
+        with self._lock:
+            self._forget(self._graphs.pop(name, None))
+            self._graphs[name] = found
+
+    def drop(self, name: str) -> None:
+        """Keep a graph no longer; jobs on it go on.
+
+        Raises:
+            ConfigError: If there is no such graph.
+        """
+        with self._lock:
+            self._graph(name)
+            self._forget(self._graphs.pop(name))
+            self._admit()
+
+    def submit(
+        self,
+        program: Vertex,
+        graph: str,
+        *,
+        tenant: str = "",
+        weight: float | None = None,
+        priority: int = 0,
+        **options: Any,
+    ) -> Job:
+        """Take a job; it begins when it fits into memory. Jobs that wait for memory begin in order of submission.
+
+        Args:
+            program: As in `sigps.run`.
+            graph: The name of a graph.
+            tenant: Whose job it is: leases are shared among tenants.
+            weight: The tenant's share from now on; 1 at first.
+            priority: Of the tenant's jobs, those of the highest priority have the tenant's leases.
+            options: Of `sigps.run`, but for those that the pool decides, such as `device`.
+
+        Raises:
+            ConfigError: If an option is wrong, or the job would not fit with no other job there: it says the bytes.
+            CompileError: If compute() cannot be compiled.
+        """
+        _check_job(tenant, weight, priority, options)
+        with self._lock:
+            found = self._graph(graph)
+        if not isinstance(program, Vertex):
+            raise ConfigError(f"submit() takes an instance of a Vertex subclass, not {program!r}")
+        key = type(program).__qualname__, graph
+        count, total = self._history.get(key, (0, 0.0))
+        needed = estimate(program, found, self._devices[0].engine, options, total / count if count else None)
+        with self._lock:
+            if not self._is_open:
+                raise ConfigError("this pool is closed")
+            for number, budget in enumerate(self._budgets):
+                try:
+                    budget.check(_layout(program, found), needed)
+                    break
+                except ConfigError:
+                    if number == len(self._budgets) - 1:
+                        raise
+            job = Job(
+                self._count, program, graph, found, tenant, priority, needed, dict(options), self._cancel
+            )
+            self._count += 1
+            mine = self._tenants[tenant]
+            mine.weight = mine.weight if weight is None else float(weight)
+            if all(other.tenant != tenant for other in self._active()):
+                active = {other.tenant: self._tenants[other.tenant] for other in self._active()}
+                others = [Ready(0, name, t.weight, t.charged) for name, t in active.items()]
+                mine.charged = joined(mine.charged, mine.weight, others)
+            self._waiting.append(job)
+            self._admit()
+        return job
+
+    def set_turns(self, policy: TurnPolicy) -> None:
+        """Choose jobs by another policy from now on.
+
+        Raises:
+            ConfigError: If there is no such policy.
+        """
+        _check_policy("turns", policy, get_args(TurnPolicy))
+        with self._lock:
+            for device in self._devices:
+                device.policy = policy
+
+    def jobs(self) -> list[JobRow]:
+        """Return the table of jobs: those that have not ended and the last hundred others, newest first."""
+        with self._lock:
+            rows = [*self._ended, *(job.row() for job in self._active())]
+        return sorted(rows, key=lambda row: -row.number)
+
+    def charged(self) -> dict[str, float]:
+        """Return the seconds of leases that each tenant was charged with; one that was away has no credit."""
+        with self._lock:
+            return {name: tenant.charged for name, tenant in self._tenants.items()}
+
+    def close(self) -> None:
+        """Wait for all jobs; then graphs are no longer kept."""
+        with self._lock:
+            self._is_open = False
+        while True:
+            with self._lock:
+                threads = list(self._threads.values())
+            if not threads:
+                break
+            for thread in threads:
+                thread.join()
+        self._graphs.clear()
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            for job in self._active():
+                self._cancel(job)
+        self.close()
+
+    def _repr_html_(self) -> str:
+        """Show the table of jobs in a notebook."""
+        head = ("job", "program", "graph", "tenant", "priority", "state", "supersteps", "seconds", "device")
+        rows = [
+            (
+                *(row.number, row.program, row.graph, row.tenant, row.priority, row.state),
+                *(row.supersteps, row.lease_seconds, row.device or ""),
+            )
+            for row in self.jobs()
+        ]
+        return head_table(head, rows)
+
+    def _forget(self, graph: Graph | None) -> None:
+        for budget in self._budgets:
+            for way in ("both", "directed", "undirected"):
+                budget.forget((id(graph), way))
+
+    def _graph(self, name: str) -> Graph:
+        if name not in self._graphs:
+            known = ", ".join(self._graphs) or "none"
+            raise ConfigError(f"the pool has no graph {name!r}{nearest(name, self._graphs)} It has: {known}")
+        return self._graphs[name]
+
+    def _active(self) -> list[Job]:
+        with self._lock:
+            return [*self._waiting, *self._running.values()]
+
+    def _admit(self) -> None:
+        """Start the jobs that fit, in order. The lock is held."""
+        while self._waiting:
+            job = self._waiting[0]
+            assert job.graph is not None
+            key = _layout(job.program, job.graph)
+            loads = [self._load(i, key, job) for i in range(len(self._devices))]
+            chosen = choose_gpu(
+                self._placing,
+                loads,
+                program=type(job.program).__name__,
+                num_bytes=0,
+                seconds=job.estimate.seconds or 1.0,
+                last=self._last,
+            )
+            if chosen is None:
+                return
+            self._waiting.popleft()
+            self._last, job.device_name = chosen, self._devices[chosen].name
+            self._budgets[chosen].take(key, job.estimate)
+            self._running[job.number] = job
+            thread = threading.Thread(target=self._work, args=(job, chosen), name=f"sigps job {job.number}")
+            self._threads[job.number] = thread
+            thread.start()
+
+    def _load(self, number: int, key: tuple[int, str], job: Job) -> GpuLoad:
+        """Return a device as `choose_gpu` sees it: bytes left once the job is there, negative where it does not fit."""
+        budget, device = self._budgets[number], self._devices[number]
+        missing = budget.missing_bytes(key, job.estimate)
+        here = [other for other in self._running.values() if other.device_name == device.name]
+        return GpuLoad(
+            -missing if missing else budget.free_bytes,
+            seconds=sum(other.estimate.seconds or 1.0 for other in here),
+            programs=tuple(type(other.program).__name__ for other in here),
+        )
+
+    def _work(self, job: Job, number: int) -> None:
+        """Run one job, in its own thread."""
+        device, error, result = self._devices[number], None, None
+        turns = JobTurns(job, device, self._quantum, self._preparing)
+        assert job.graph is not None
+        try:
+            turns.prepare()
+            with taking_turns(turns):
+                result = run(
+                    job.program,
+                    job.graph,
+                    device=device.engine,
+                    threads=device.threads,
+                    progress=job.record,
+                    **job.options,
+                )
+            job.supersteps = result.supersteps
+        except BaseException as failure:  # the job's caller gets it
+            error = failure
+        turns.leave()
+        with self._lock:
+            del self._running[job.number], self._threads[job.number]
+            self._budgets[number].give_back(job.estimate)
+            if result is not None:
+                key = type(job.program).__qualname__, job.graph_name
+                count, total = self._history.get(key, (0, 0.0))
+                self._history[key] = count + 1, total + job.lease_seconds
+            self._end(job, "done" if error is None else _state_of(error))
+            self._admit()
+        if result is not None:
+            job.future.set_result(result)
+        else:
+            job.future.set_exception(error)
+
+    def _end(self, job: Job, state: JobState) -> None:
+        job.state, job.graph = state, None
+        self._ended.append(job.row())
+
+    def _cancel(self, job: Job) -> bool:
+        with self._lock:
+            if job in self._waiting:
+                self._waiting.remove(job)
+                self._end(job, "cancelled")
+                job.future.set_exception(CancelledError())
+                self._admit()
+                return True
+            if job.number not in self._running:
+                return False
+            job.is_cancelled = True
+            for device in self._devices:
+                device.wake(job)
+            return True
+
+
+def _layout(program: Vertex, graph: Graph) -> tuple[int, str]:
+    """Return what jobs share that take the same bytes of a graph."""
+    declared = program.declaration
+    way = "both" if declared.both_ways else "directed" if declared.directed else "undirected"
+    return id(graph), way
+
+
+def _state_of(error: BaseException) -> JobState:
+    return "cancelled" if isinstance(error, CancelledError) else "failed"
+
+
+def _free_bytes(device: str, num_on_cores: int) -> int:
+    if device != "cuda":
+        return available_memory() // num_on_cores
+    from sigps.device.cuda import free_bytes
+
+    return free_bytes()
+
+
+def _checked_devices(devices: Sequence[str] | str) -> list[str]:
+    from sigps.engine.table import engine_of
+
+    names = [devices] if isinstance(devices, str) else list(devices)
+    if not names:
+        raise ConfigError("devices=[] must name at least one device")
+    here = [("cpu" if engine_of("cuda").missing() else "cuda") if n == "auto" else n for n in names]
+    for name in here:
+        check_device(name)
+    if here.count("cuda") > 1:
+        raise ConfigError("a pool is built for one GPU yet: one process uses one")
+    return here
+
+
+def _check_policy(option: str, policy: str, known: tuple[str, ...]) -> None:
+    if policy not in known:
+        raise ConfigError(
+            f"{option}={policy!r} is not one of {', '.join(known)}{nearest(str(policy), known)}"
+        )
+
+
+def _check_job(tenant: Any, weight: Any, priority: Any, options: dict[str, Any]) -> None:
+    if not isinstance(tenant, str):
+        raise ConfigError(f"tenant={tenant!r} must be a string")
+    is_number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
+    if weight is not None and not (is_number and 0 < weight < math.inf):
+        raise ConfigError(f"weight={weight!r} must be a number above 0")
+    if isinstance(priority, bool) or not isinstance(priority, int):
+        raise ConfigError(f"priority={priority!r} must be a whole number")
+    run_options(options)
+    for name in _OF_POOL:
+        if name in options:
+            raise ConfigError(
+                f"{name}= is not for jobs of a pool, which has devices, threads and progress of its own"
+            )

@@ -1,0 +1,41 @@
+"""Leases in turns: how a run among others on one device waits before each of its leases."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Protocol
+
+__all__ = ["Turns", "current_turns", "taking_turns"]
+
+
+class Turns(Protocol):
+    """Who says when a run may go on. A boundary: `sigps.serve` implements it.
+
+    Attributes:
+        lease_seconds: How long a lease should be.
+    """
+
+    lease_seconds: float
+
+    def wait(self) -> None:
+        """Wait until the next lease may run. What it raises ends the run."""
+
+
+_current: ContextVar[Turns | None] = ContextVar("turns", default=None)
+
+
+@contextlib.contextmanager
+def taking_turns(turns: Turns) -> Iterator[None]:
+    """Let runs that this thread starts in the block wait before each lease."""
+    before = _current.set(turns)
+    try:
+        yield
+    finally:
+        _current.reset(before)
+
+
+def current_turns() -> Turns | None:
+    """Return what this thread's runs wait for; None where they have their device alone."""
+    return _current.get()

@@ -1,0 +1,193 @@
+"""A pool of jobs in one process: results, turns, admission, cancelling, and what the table says."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import CancelledError
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sigps
+from sigps import ConfigError, Graph
+from sigps.apps import BFS, SSSP, WCC, PageRank
+from sigps.serve.admission import Budget
+from sigps.serve.job import Estimate
+
+GRAPH = sigps.generate("rmat", scale=8, seed=1, weights="random")
+
+
+class Gate:
+    """A partitioner that waits: a job that prepares stands still until it is opened."""
+
+    def __init__(self) -> None:
+        self.is_reached, self.is_open = threading.Event(), threading.Event()
+
+    def __call__(self, ids: Any) -> Any:
+        self.is_reached.set()
+        assert self.is_open.wait(60)
+        return np.zeros(len(ids), np.int64)
+
+
+def test_results_are_those_of_runs_alone_bit_for_bit() -> None:
+    programs = [PageRank(iterations=30), BFS(source=3), SSSP(source=5), WCC(), PageRank(iterations=7)]
+    with sigps.pool("cpu", quantum=1e-6) as pool:
+        pool.graph("rmat", GRAPH)
+        jobs = [pool.submit(p, "rmat", tenant=f"t{i % 2}") for i, p in enumerate(programs * 3)]
+        found = [job.result(120) for job in jobs]
+    threads = pool._devices[0].threads
+    for program, result in zip(programs * 3, found, strict=True):
+        alone = sigps.run(program, GRAPH, device="cpu", threads=threads)
+        assert (result.reason, result.supersteps) == (alone.reason, alone.supersteps)
+        for field in alone.fields:
+            assert result[field].tobytes() == alone[field].tobytes()
+
+
+def test_a_short_job_does_not_wait_for_the_end_of_a_long_one() -> None:
+    with sigps.pool("python", quantum=1e-6) as pool:
+        pool.graph("path", Graph.from_edges([0, 1], [1, 2]))
+        long = pool.submit(PageRank(iterations=1_000_000), "path")
+        assert pool.submit(BFS(source=0), "path").result(60)["level"].tolist() == [0, 1, 2]
+        assert not long.is_done()
+        assert long.cancel()
+        with pytest.raises(CancelledError):
+            long.result(60)
+        assert not long.cancel()
+        assert [row.state for row in pool.jobs()] == ["done", "cancelled"]
+
+
+def test_leases_follow_weights() -> None:
+    with sigps.pool("python", quantum=0.002) as pool:
+        pool.graph("path", Graph.from_edges([0, 1], [1, 2]))
+        jobs = [
+            pool.submit(PageRank(iterations=10_000_000), "path", tenant=name, weight=weight)
+            for name, weight in (("one", 1.0), ("three", 3.0))
+        ]
+        while min(job.lease_seconds for job in jobs) < 0.2:
+            assert not any(job.is_done() for job in jobs)
+        charged = pool.charged()
+        for job in jobs:
+            job.cancel()
+    assert charged["three"] / charged["one"] == pytest.approx(3.0, rel=0.25)
+
+
+def test_a_job_that_does_not_fit_waits_and_one_that_never_fits_is_refused_with_the_bytes() -> None:
+    gate = Gate()
+    with sigps.pool("python") as measuring:
+        measuring.graph("rmat", GRAPH)
+        needed = measuring.submit(WCC(), "rmat").estimate
+    one_job = needed.graph_bytes + needed.own_bytes * 3 // 2
+    with sigps.pool("python", memory=one_job) as pool:
+        pool.graph("rmat", GRAPH)
+        held = pool.submit(WCC(), "rmat", partitioner=gate)
+        assert gate.is_reached.wait(60)
+        second = pool.submit(WCC(), "rmat")
+        assert second.state == "waiting for memory"
+        gate.is_open.set()
+        assert second.result(60)["component"].tolist() == held.result(60)["component"].tolist()
+    with sigps.pool("python", memory=needed.graph_bytes) as small:
+        small.graph("rmat", GRAPH)
+        with pytest.raises(ConfigError, match=f"needs {needed.own_bytes:,} bytes by itself"):
+            small.submit(WCC(), "rmat")
+
+
+def test_a_budget_takes_a_graph_once() -> None:
+    budget, needed = Budget(100), Estimate({}, own_bytes=30, graph_bytes=40, seconds=None)
+    assert budget.missing_bytes("g", needed) == 0
+    budget.take("g", needed)
+    assert (budget.free_bytes, budget.missing_bytes("g", needed), budget.missing_bytes("h", needed)) == (
+        30,
+        0,
+        40,
+    )
+    budget.give_back(needed)
+    assert budget.free_bytes == 60
+    budget.forget("g")
+    assert budget.free_bytes == 100
+
+
+def test_errors_go_to_their_job_and_no_other() -> None:
+    with sigps.pool(["cpu", "cpu"]) as pool:
+        pool.graph("rmat", GRAPH)
+        bad, good = pool.submit(BFS(source=-7), "rmat"), pool.submit(BFS(source=0), "rmat")
+        with pytest.raises(sigps.GraphError, match="there is no vertex -7"):
+            bad.result(60)
+        assert good.result(60).reason == "converged"
+        assert {row.state for row in pool.jobs()} == {"failed", "done"}
+        assert pool.submit(BFS(source=1), "rmat").estimate.seconds == good.lease_seconds
+
+
+def test_a_job_is_awaited_and_the_table_is_shown() -> None:
+    async def both(pool: sigps.Pool) -> list[int]:
+        jobs = [pool.submit(BFS(source=s), "rmat", tenant="<b>") for s in (0, 1)]
+        return [(await job).supersteps for job in jobs]
+
+    with sigps.pool("python") as pool:
+        pool.graph("rmat", GRAPH)
+        found = asyncio.run(both(pool))
+        assert found == [sigps.run(BFS(source=s), GRAPH, device="python").supersteps for s in (0, 1)]
+        shown = pool._repr_html_()
+    assert "BFS" in shown
+    assert "&lt;b&gt;" in shown
+    assert "<b>" not in shown
+
+
+def test_priority_orders_the_jobs_of_one_tenant() -> None:
+    with sigps.pool("python", quantum=1e-6) as pool:
+        pool.graph("path", Graph.from_edges([0, 1], [1, 2]))
+        low = pool.submit(PageRank(iterations=1_000_000), "path")
+        high = pool.submit(PageRank(iterations=300), "path", priority=1)
+        assert high.result(60).supersteps >= 300
+        before = low.supersteps
+        assert pool.submit(BFS(source=0), "path", priority=1).result(60).reason == "converged"
+        assert low.supersteps >= before
+        low.cancel()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"graph": "rmta"}, "did you mean 'rmat'"),
+        ({"tenant": 3}, "tenant=3"),
+        ({"weight": 0}, "weight=0"),
+        ({"priority": 0.5}, r"priority=0\.5"),
+        ({"device": "cpu"}, "device= is not for jobs of a pool"),
+        ({"speed": 9}, "no option 'speed'"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with sigps.pool("python") as pool:
+        pool.graph("rmat", GRAPH)
+        with pytest.raises(ConfigError, match=message):
+            pool.submit(WCC(), **{"graph": "rmat", **options})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"devices": []}, {"quantum": 0}, {"memory": 0.5}, {"turns": "x"}, {"placing": "x"}, {"devices": "tpu"}],
+)
+def test_a_wrong_pool_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        sigps.pool(**options)
+
+
+def test_a_closed_pool_takes_no_job() -> None:
+    with sigps.pool("python") as pool:
+        pool.graph("rmat", GRAPH)
+    pool._graphs["rmat"] = GRAPH
+    with pytest.raises(ConfigError, match="closed"):
+        pool.submit(WCC(), "rmat")
+
+
+@pytest.mark.gpu
+def test_jobs_share_a_gpu() -> None:
+    with sigps.pool("cuda", quantum=0.002) as pool:
+        pool.graph("rmat", GRAPH)
+        jobs = [pool.submit(PageRank(iterations=50), "rmat"), pool.submit(BFS(source=3), "rmat")]
+        found = [job.result(120) for job in jobs]
+    for job, result in zip(jobs, found, strict=True):
+        alone = sigps.run(job.program, GRAPH, device="cuda")
+        for field in alone.fields:
+            assert result[field].tobytes() == alone[field].tobytes()
