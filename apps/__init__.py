@@ -21,6 +21,7 @@ from sigps.apps.harmonic_labels import HarmonicLabels as HarmonicLabels
 from sigps.apps.heat_diffusion import HeatDiffusion as HeatDiffusion
 from sigps.apps.hits import HITS as HITS
 from sigps.apps.hyperball import HyperBall as HyperBall
+from sigps.apps.hyperball import effective_diameter as effective_diameter
 from sigps.apps.katz import Katz as Katz
 from sigps.apps.kcore import KCore as KCore
 from sigps.apps.khop import KHop as KHop

@@ -8,7 +8,9 @@ are maxima, byte by byte, so one superstep makes all the balls of radius t + 1 f
 
 An estimate of a ball's size has a relative standard error of 1.04 / sqrt(256) = 6.5 %. The aggregator `pairs`
 has the number of pairs at each distance from 0 to 62, those farther apart in the last place; its running sum
-is the neighbourhood function. Supersteps are as many as the longest shortest path has edges, and two.
+is the neighbourhood function. `effective_diameter` finds within how many steps a share of all connected pairs are,
+between whole steps on a straight line, and infinite beyond 62. Supersteps are as many as the longest shortest path
+has edges, and two.
 
 P. Flajolet, E. Fusy, O. Gandouet, F. Meunier, "HyperLogLog", AofA 2007; P. Boldi, S. Vigna, "In-core
 computation of geometric centralities with HyperBall", ICDMW 2013.
@@ -17,13 +19,17 @@ computation of geometric centralities with HyperBall", ICDMW 2013.
 >>> graph = sigps.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 4])
 >>> sigps.run(HyperBall(), graph)["size"].round().tolist()
 [1.0, 2.0, 3.0, 4.0, 5.0]
+>>> round(effective_diameter(graph, share=0.8).aggregators["effective_diameter"], 1)
+2.0
 """
 
 import math
 
 import numpy as np
 
+import sigps
 from sigps import Aggregator, Param, State, Vector, Vertex
+from sigps.apps.driving import Runs
 from sigps.apps.hashing import hashed
 
 
@@ -59,3 +65,23 @@ class HyperBall(Vertex, message=Vector[np.uint8, 256]):
             self.size = size
             self.send_to_neighbors(self.registers)
         self.vote_to_halt()
+
+
+def effective_diameter(graph, share=0.9, seed=0, **options):
+    """Return `size` and `harmonic` of `HyperBall`, with `neighbourhood` [63] and `effective_diameter` as aggregators.
+
+    `options` are those of `sigps.run`. Collective; every rank has the whole result.
+    """
+    if not 0.0 < share <= 1.0:
+        raise sigps.ConfigError(f"share={share!r} must be above 0, and at most 1: of all connected pairs")
+    runs = Runs(options)
+    pairs = runs.run(HyperBall(seed=seed), graph).aggregators["pairs"]
+    function = np.cumsum(pairs)
+    least, within = share * function[-1], function[:63]
+    at = int(np.searchsorted(within, least))
+    if 0 < at < 63:
+        steps = at - 1 + (least - within[at - 1]) / (within[at] - within[at - 1])
+    else:
+        steps = 0.0 if at == 0 else math.inf
+    fields = {name: runs.field(name, graph) for name in ("size", "harmonic")}
+    return runs.as_one(graph, fields, {"neighbourhood": within, "effective_diameter": float(steps)})

@@ -13,7 +13,8 @@ from battery import BATTERY, Sample
 from numpy.typing import NDArray
 from ways import Way, results_of
 
-from sigps.apps import HyperBall
+from sigps import ConfigError, Graph
+from sigps.apps import HyperBall, effective_diameter
 
 NAMES = [
     "one_vertex",
@@ -108,3 +109,29 @@ def test_the_error_is_that_of_256_registers() -> None:
     assert 0.03 < np.sqrt(np.mean(np.square(errors))) < 0.10  # 1.04 / 16 = 0.065
     assert abs(np.mean(errors)) < 0.05
     assert abs(np.mean(ratios)) < 0.05
+
+
+def test_the_effective_diameter_is_near_that_of_exact_distances() -> None:
+    sample = BATTERY["skewed"]
+    found = np.concatenate(distances_to(sample))
+    counts = np.cumsum(np.bincount(found[found >= 0]))
+    steps = np.interp(0.9 * counts[-1], counts, np.arange(counts.size))
+    first = None
+    for way, result in results_of(effective_diameter, sample, [Way(), Way(2, partitioner="hash")]):
+        assert result.aggregators["effective_diameter"] == pytest.approx(steps, rel=0.1), way
+        function = result.aggregators["neighbourhood"]
+        assert function[: counts.size] == pytest.approx(counts, rel=0.1), way
+        assert first is None or result["size"].tolist() == first, way
+        first = result["size"].tolist()
+
+
+def test_the_effective_diameter_of_two_vertices_and_of_none_near() -> None:
+    pair = Graph.from_edges([0], [1], directed=False)
+    half = effective_diameter(pair, share=0.75, device="python").aggregators["effective_diameter"]
+    assert half == pytest.approx(0.5, abs=0.05)  # 2 pairs at 0 steps, 4 within 1
+    alone = Graph.from_edges([0], [0], directed=False)
+    assert effective_diameter(alone, device="python").aggregators["effective_diameter"] == 0.0
+    path = Graph.from_edges(range(200), range(1, 201))
+    assert effective_diameter(path, device="cpu").aggregators["effective_diameter"] == math.inf
+    with pytest.raises(ConfigError, match="share=90 must be above 0, and at most 1"):
+        effective_diameter(path, share=90)

@@ -304,6 +304,7 @@ ROOMY = {
     "louvain_moves": 106,
     "louvain": 140,
     "leiden": 145,
+    "hyperball": 90,
     "bridges": 95,
     "similarity": 70,
     "als": 100,
