@@ -94,3 +94,11 @@ def test_as_good_as_the_communities_of_networkx(find: Any) -> None:
         for seed in range(3)
     )
     assert result.aggregators["modularity"] >= 0.97 * best
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("find", [louvain, leiden])
+def test_a_gpu_finds_the_same_communities(find: Any) -> None:
+    graph = planted(groups=12, size=25, inside=0.15, outside=0.03).build()
+    one, other = (find(graph, device=device) for device in ("cpu", "cuda"))
+    assert one["community"].tolist() == other["community"].tolist()

@@ -34,8 +34,10 @@ REQUIRED = {
     "HeatDiffusion": {"source": 0, "rate": 0.1},
     "KHop": {"source": 0},
     "Katz": {"attenuation": 0.1},
+    "Nearness": {"source": 0},
     "NeuralNetwork": {"source": 0},
     "PersonalisedPageRank": {"source": 0},
+    "Similarity": {"source": 0},
 }
 """What must be given to apps that are in no other collection."""
 
