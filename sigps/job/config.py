@@ -127,6 +127,12 @@ else:
     _Device = Literal[device_names()]
 
 
+def _asynchronous(value: Any) -> Any:
+    if isinstance(value, bool) or value == "auto":
+        return value
+    raise ValueError("must be true, false or auto")
+
+
 class EngineSection(_Section):
     """The engine: arguments of `sigps.run` of the same names."""
 
@@ -136,7 +142,7 @@ class EngineSection(_Section):
     schedule: Literal["vertex", "edge"] = "vertex"
     direction: Literal["auto", "push", "pull"] = "auto"
     precision: Literal["single", "double"] = "double"
-    asynchronous: bool | Literal["auto"] = "auto"
+    asynchronous: Annotated[Any, AfterValidator(_asynchronous)] = "auto"
     threads: Count | None = None
     trace: list[VertexId] | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0

@@ -202,6 +202,10 @@ def test_all_mistakes_at_once_with_their_places(write: Write) -> None:
             "engine.threads is 1.5, but it must be a whole",
         ),
         (
+            "program: a:B\ngraph: {path: x}\nengine: {asynchronous: maybe}",
+            "engine.asynchronous is 'maybe', but it must be true, false or auto",
+        ),
+        (
             "program: a:B\ngraph: {path: x}\nengine: {schedule: edges}",
             "engine.schedule is 'edges'; did you mean 'edge'? It must be one of vertex, edge",
         ),
