@@ -17,11 +17,11 @@ from sigps.graph.edge_hashes import hash_sum
 from sigps.graph.ids import Ids
 from sigps.graph.user_arrays import as_ids
 from sigps.graph.versions.batch import Changes, as_changes
+from sigps.graph.versions.editing import Edits, plan_edits
 from sigps.graph.versions.new_vertices import joined_ids, renumbered
 from sigps.graph.versions.rewriting import both_sides, change_rows
 from sigps.graph.versions.row_changes import RowChanges, distinct
 from sigps.graph.versions.rows import WORTH_COMPILING, RowContents, VersionRows
-from sigps.graph.versions.splicing import Splice, plan_splice
 from sigps.graph.versions.stored import Batch
 from sigps.group import together
 
@@ -144,7 +144,7 @@ def apply_batch(
         inward = _Rewriting(inward, *back, num_rows, ids.num_vertices, duplicates).newer()
     touched = rewriting.touched
     if edge_hash is not None:
-        edge_hash = _hash_after(edge_hash, rows.contents(touched), newer.contents(touched), graph.first_row)
+        edge_hash = _hash_after(edge_hash, *rewriting.differs, graph.first_row)
     named = np.empty(0, dtype=np.int64) if vertices is None else as_ids(vertices, "vertices").ravel()
     update = Update(
         new.size,
@@ -231,13 +231,14 @@ def _own_rows(
 
 
 class _Rewriting:
-    """The rows that a batch touches, before they are written: by splicing where they have many edges.
+    """The rows that a batch touches, before they are written: edited in place where they have many edges.
 
     Attributes:
         touched: The rows, ascending.
         matched: [deletes]: which matched an edge.
         gone: The edges that are deleted, as rows hold them.
         growth: How many more edges there are afterwards.
+        differs: The edges that are no longer there as they were, and those that are there instead.
     """
 
     def __init__(
@@ -251,19 +252,22 @@ class _Rewriting:
     ) -> None:
         self._num_rows = num_rows
         self.touched = touched = distinct(np.concatenate([deleted.rows, inserted.rows]))
-        size = rows.num_edges_of(touched)
-        self._splice: Splice | None = None
-        if size >= WORTH_COMPILING and duplicates in ("keep", "drop") and not deleted.columns:
-            self._rows = rows.with_room(num_rows, size + inserted.size)
+        self._edits: Edits | None = None
+        is_plain = duplicates in ("keep", "drop") and not deleted.columns
+        if is_plain and rows.num_edges_of(touched) >= WORTH_COMPILING:
+            more = np.bincount(np.searchsorted(touched, inserted.rows), minlength=touched.size)
+            self._rows = rows.with_room(num_rows, rows.room_for(touched, more))
             begins, stops, ends, columns = self._rows.shared()
             drops = duplicates == "drop"
-            self._splice, self.matched = plan_splice(
+            edits, self.matched = plan_edits(
                 touched, begins, stops, ends, deleted, inserted, drops_repeats=drops
             )
-            self.growth = int(self._splice.offsets[-1]) - size
-            at = self._splice.gone
+            self._edits, self.growth = edits, int(edits.growth.sum())
+            at = edits.gone
+            of = np.repeat(touched, np.diff(np.searchsorted(edits.gone_at, _offsets(edits.lengths))))
             lost = {name: column[at] for name, column in columns.items()}
-            self.gone = RowChanges(self._splice.gone_rows, ends[at].astype(np.int64), lost)
+            self.gone = RowChanges(of, ends[at].astype(np.int64), lost)
+            self.differs = self.gone, edits.inserts
             return
         self._rows = rows
         before = rows.contents(touched)
@@ -271,12 +275,21 @@ class _Rewriting:
             before, deleted, inserted, num_vertices, duplicates
         )
         self.growth = self._found.ends.size - before.ends.size
+        self.differs = _edges_of(before), _edges_of(self._found)
 
     def newer(self) -> VersionRows:
         """Write them."""
-        if self._splice is not None:
-            return self._rows.spliced(self._splice, self._num_rows)
+        if self._edits is not None:
+            return self._rows.edited(self._edits, self._num_rows)
         return self._rows.replaced(self._found, self._num_rows)
+
+
+def _offsets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(lengths)])
+
+
+def _edges_of(rows: RowContents) -> RowChanges:
+    return RowChanges(rows.rows[rows.of_edges()], rows.ends, rows.columns)
 
 
 def _rows_of(graph: GraphArrays, before: Version | None) -> VersionRows:
@@ -302,10 +315,11 @@ def _padded(column: NDArray[Any], num_rows: int) -> NDArray[Any]:
     )
 
 
-def _hash_after(before: np.uint64, gone: RowContents, found: RowContents, first_row: int) -> np.uint64:
-    def of(rows: RowContents) -> int:
-        sources = rows.rows[rows.of_edges()] + first_row
-        return int(hash_sum(sources, rows.ends, rows.columns.values()))
+def _hash_after(before: np.uint64, gone: RowChanges, found: RowChanges, first_row: int) -> np.uint64:
+    def of(edges: RowChanges) -> int:
+        return int(
+            hash_sum(edges.rows + first_row, edges.ends.astype(np.uint64, copy=False), edges.columns.values())
+        )
 
     return np.uint64((int(before) - of(gone) + of(found)) % 2**64)
 

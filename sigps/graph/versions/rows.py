@@ -1,17 +1,19 @@
-"""Rows that the versions of a graph share: what a batch touches is rewritten elsewhere, all else stays where it is.
+"""Rows that the versions of a graph share: what a batch touches is changed in place, and older versions undo it.
 
-All versions of an arena have their edges in the same arrays; a version is where each row begins and stops. A row that
-changes is written anew behind what is used, ascending as before, and the old one stays for older versions. Only the
-newest version keeps the bounds of all rows. An older one knows its successor, and what its own bounds were of the rows
-that differ there (H. Baker, "Shallow binding makes functional arrays fast", SIGPLAN Notices 26(8), 1991). So a batch
-costs O(edges of the rows that it touches), and reading an older version O(vertices) more.
+All versions of an arena have their edges in the same arrays, where each row has some room behind it. A row that changes
+is changed where it is, ascending as before; one that outgrows its room is written behind what is used, with new room.
+Only the newest version reads the arena. An older one knows its successor, and what to put back and take out of the rows
+that differ there (H. Baker, "Shallow binding makes functional arrays fast", SIGPLAN Notices 26(8), 1991); what that
+makes of them is laid out apart when it is first read. So a batch costs O(batch) memory while the version before is
+held, none afterwards, and at most one pass over the rows that it touches; reading an older version costs O(edges).
 
-An arena has room for a quarter more edges than it began with. When that is used, the newest version is laid out in
-another arena, in order and without gaps, and the old arena goes with the last version in it.
+The newest version is laid out in another arena, in order, when rows that were moved have used what an arena had behind
+its rows, or when a fifth of its room is no longer needed.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,14 +21,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.graph.versions.splicing import Splice, copy_pieces
+from sigps.graph.versions.editing import Edits, copy_pieces, write_edits
 
 __all__ = ["WORTH_COMPILING", "RowContents", "VersionRows"]
 
 Columns = dict[str, NDArray[Any]]
 
-_SLACK = 4
-"""An arena has room for one part in so many more edges, and rows, than it begins with."""
+_ROW_SLACK = 16
+"""A row gets room for one part in so many more edges when it is laid out."""
+_SLACK = 8
+"""An arena has room for one part in so many more edges, and rows, behind all rows."""
+_MOVED_SLACK = 8
+"""A row gets room for one part in so many more edges when it is moved."""
 _LEAST_ROOM = 1 << 12
 _FEW_PIECES = 64
 WORTH_COMPILING = 1 << 14
@@ -59,7 +65,9 @@ class _Arena:
 
     Attributes:
         begins: [rows], uint64: of the newest version, as `stops` are.
+        spare: [rows], uint32: places behind each row that are its own.
         ends: [edges], of which `used` are used, as of each of `columns`.
+        lock: Held while edges are written, and while they are read for another version than the newest.
     """
 
     def __init__(
@@ -67,26 +75,52 @@ class _Arena:
     ) -> None:
         """Make room for so many rows and edges."""
         self.begins, self.stops = (np.zeros(num_rows, dtype=np.uint64) for _ in range(2))
+        self.spare = np.zeros(num_rows, dtype=np.uint32)
         self.ends = np.empty(num_edges, dtype=dtype)
         self.columns = {name: np.empty(num_edges, dtype=kind) for name, kind in columns.items()}
         self.used = 0
+        self.lock = threading.RLock()
 
     @classmethod
     def of(cls, pieces: _Pieces, more_rows: int, more_edges: int) -> _Arena:
         """Return an arena with rows from elsewhere, in order, and room for at least so many more."""
-        num_rows, size = pieces.offsets.size - 1, int(pieces.offsets[-1])
+        num_rows = pieces.lengths.size
+        spare = pieces.lengths // _ROW_SLACK
+        stops = np.cumsum(pieces.lengths + spare)
+        size = int(stops[-1]) if num_rows else 0
         rows = num_rows + max(num_rows // _SLACK, _LEAST_ROOM, more_rows)
         edges = size + max(size // _SLACK, _LEAST_ROOM, more_edges)
         arena = cls(rows, edges, pieces.ends.dtype, {name: c.dtype for name, c in pieces.columns.items()})
-        arena.begins[:num_rows], arena.stops[:num_rows] = pieces.offsets[:-1], pieces.offsets[1:]
+        stops -= spare
+        arena.begins[:num_rows], arena.stops[:num_rows] = stops - pieces.lengths, stops
+        arena.spare[:num_rows] = spare
         arena.used = size
-        pieces.copy(pieces.ends, arena.ends[:size])
+        begins = arena.begins[:num_rows].view(np.int64)
+        pieces.copy(pieces.ends, arena.ends, begins)
         for name, column in pieces.columns.items():
-            pieces.copy(column, arena.columns[name][:size])
+            pieces.copy(column, arena.columns[name], begins)
         return arena
 
-    def fits(self, num_rows: int, num_edges: int) -> bool:
-        return num_rows <= self.begins.size and self.used + num_edges <= self.ends.size
+    def fits(self, num_rows: int, more_edges: int, num_edges: int) -> bool:
+        """Tell whether there is room for so many rows and more edges, and not far more than for `num_edges`."""
+        is_sparse = self.ends.size * 4 > num_edges * 5 + 8 * max(_LEAST_ROOM, more_edges)
+        return num_rows <= self.begins.size and self.used + more_edges <= self.ends.size and not is_sparse
+
+    def places(self, rows: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Return where rows of these sizes begin from now on, and take the places."""
+        begins = self.begins[rows]
+        spare = (self.stops[rows] - begins).view(np.int64) + self.spare[rows] - sizes
+        moved = np.flatnonzero(spare < 0)
+        if moved.size:
+            lengths, extra = sizes[moved], sizes[moved] // _MOVED_SLACK
+            if self.used + int(lengths.sum() + extra.sum()) > self.ends.size:
+                extra[:] = 0
+            stops = self.used + np.cumsum(lengths + extra)
+            begins[moved] = stops - lengths - extra
+            spare[moved] = extra
+            self.used = int(stops[-1])
+        self.spare[rows] = spare
+        return begins
 
 
 class VersionRows:
@@ -100,7 +134,7 @@ class VersionRows:
     def __init__(self, arena: _Arena, num_rows: int, num_edges: int) -> None:
         """Hold the newest version of an arena; `of` and `replaced` make one."""
         self._arena, self.num_rows, self.num_edges = arena, num_rows, num_edges
-        self._next: tuple[VersionRows, _RowBounds] | None = None
+        self._next: tuple[VersionRows, _Undo] | None = None
 
     @classmethod
     def of(cls, offsets: NDArray[np.uint64], ends: NDArray[Any], columns: Columns) -> VersionRows:
@@ -112,28 +146,13 @@ class VersionRows:
     def nbytes(self) -> int:
         """Bytes of the arena, which all its versions share, room included."""
         arena = self._arena
-        arrays = (arena.begins, arena.stops, arena.ends, *arena.columns.values())
-        return sum(array.nbytes for array in arrays)
+        arrays: list[NDArray[Any]] = [arena.begins, arena.stops, arena.spare, arena.ends]
+        return sum(array.nbytes for array in (*arrays, *arena.columns.values()))
 
     @property
     def dtypes(self) -> dict[str, np.dtype[Any]]:
         """The types of the columns."""
         return {name: column.dtype for name, column in self._arena.columns.items()}
-
-    def bounds(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Return where each row begins and stops, [num_rows] each; O(1) for the newest version, else copies."""
-        newer: list[_RowBounds] = []
-        at = self
-        while at._next is not None:
-            at, differs = at._next
-            newer.append(differs)
-        arena = self._arena
-        if not newer:
-            return arena.begins[: self.num_rows], arena.stops[: self.num_rows]
-        begins, stops = arena.begins[: at.num_rows].copy(), arena.stops[: at.num_rows].copy()
-        for differs in reversed(newer):
-            begins[differs.rows], stops[differs.rows] = differs.begins, differs.stops
-        return begins[: self.num_rows], stops[: self.num_rows]
 
     def shared(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[Any], Columns]:
         """Return the arena's own begins, stops, ends and columns; they are this version's until there is a newer one.
@@ -146,26 +165,28 @@ class VersionRows:
 
     def degrees(self) -> NDArray[np.int64]:
         """Return how many edges each row has."""
-        begins, stops = self.bounds()
-        return (stops - begins).view(np.int64)
+        with self._arena.lock:
+            newest, undos = self._newer()
+            arena = self._arena
+            degrees = (arena.stops[: newest.num_rows] - arena.begins[: newest.num_rows]).view(np.int64)
+        for undo in undos:
+            degrees[undo.rows] = np.diff(undo.offsets)
+        return degrees[: self.num_rows]
 
     def num_edges_of(self, rows: NDArray[np.int64]) -> int:
         """Return how many edges some rows have; those above `num_rows` have none."""
-        begins, stops = self.bounds()
-        old = rows[rows < self.num_rows]
-        return int((stops[old] - begins[old]).sum())
+        return int(self._lengths(rows).sum())
 
     def contents(self, rows: NDArray[np.int64]) -> RowContents:
         """Return copies of some rows, ascending; those above `num_rows` are empty."""
-        begins, stops = self.bounds()
-        old = rows[rows < self.num_rows]
-        offsets = np.zeros(rows.size + 1, dtype=np.int64)
-        first = begins[old].view(np.int64)
-        np.cumsum(stops[old].view(np.int64) - first, out=offsets[1 : old.size + 1])
-        offsets[old.size + 1 :] = offsets[old.size]
-        at = np.repeat(first - offsets[: old.size], np.diff(offsets[: old.size + 1])) + np.arange(offsets[-1])
-        columns = {name: column[at] for name, column in self._arena.columns.items()}
-        return RowContents(rows, offsets, self._arena.ends[at], columns)
+        self._be_newest()
+        arena, offsets = self._arena, np.zeros(rows.size + 1, dtype=np.int64)
+        with arena.lock:
+            np.cumsum(self._lengths(rows), out=offsets[1:])
+            at = arena.begins[np.minimum(rows, arena.begins.size - 1)].view(np.int64) - offsets[:-1]
+            at = np.repeat(at, np.diff(offsets)) + np.arange(offsets[-1])
+            columns = {name: column[at] for name, column in arena.columns.items()}
+            return RowContents(rows, offsets, arena.ends[at], columns)
 
     def replaced(self, new: RowContents, num_rows: int) -> VersionRows:
         """Return a version of `num_rows` rows in which some rows have other contents. O(edges of these).
@@ -176,96 +197,180 @@ class VersionRows:
         alone = self.with_room(num_rows, new.ends.size)
         if alone is not self:
             return alone.replaced(new, num_rows)
-        arena = self._arena
-        written = slice(arena.used, arena.used + new.ends.size)
-        arena.ends[written] = new.ends
-        for name, column in new.columns.items():
-            arena.columns[name][written] = column
-        return self._with_bounds(new.rows, new.offsets, num_rows)
-
-    def _with_bounds(self, rows: NDArray[np.int64], offsets: NDArray[np.int64], num_rows: int) -> VersionRows:
-        """Return the next version, whose changed rows were written behind what is used."""
-        arena = self._arena
-        old = rows[rows < self.num_rows]
-        before = _RowBounds(old, arena.begins[old], arena.stops[old])
-        begin, arena.used = arena.used, arena.used + int(offsets[-1])
-        arena.begins[self.num_rows : num_rows] = arena.stops[self.num_rows : num_rows] = 0
-        bounds = (begin + offsets).view(np.uint64)
-        arena.begins[rows], arena.stops[rows] = bounds[:-1], bounds[1:]
-        gone = int((before.stops - before.begins).sum())
-        newer = VersionRows(arena, num_rows, self.num_edges - gone + int(offsets[-1]))
-        self._next = newer, before
-        return newer
+        before = self.contents(new.rows)
+        undo = _Undo(
+            new.rows, before.offsets, np.arange(before.ends.size), before.ends, before.columns, slice(0, None)
+        )
+        sizes, arena = np.diff(new.offsets), self._arena
+        with arena.lock:
+            begins = arena.places(new.rows, sizes)
+            at = np.repeat(begins.view(np.int64) - new.offsets[:-1], sizes) + np.arange(new.ends.size)
+            arena.ends[at] = new.ends
+            for name, column in new.columns.items():
+                arena.columns[name][at] = column
+            return self._changed(begins, sizes, undo, num_rows)
 
     def with_room(self, num_rows: int, num_edges: int) -> VersionRows:
         """Return this version as the newest of an arena that has room for so many rows, and so many more edges."""
-        if self._next is None and self._arena.fits(num_rows, num_edges):
+        if self._next is None and self._arena.fits(num_rows, num_edges, self.num_edges):
             return self
-        arena = _Arena.of(self._pieces(), num_rows - self.num_rows, num_edges)
+        self._be_newest()
+        with self._arena.lock:
+            arena = _Arena.of(self._pieces(), num_rows - self.num_rows, num_edges)
         return VersionRows(arena, self.num_rows, self.num_edges)
 
-    def spliced(self, splice: Splice, num_rows: int) -> VersionRows:
-        """Return a version of `num_rows` rows after a splice that was planned for this one, which has room for it."""
-        arena, size = self._arena, int(splice.offsets[-1])
-        written = slice(arena.used, arena.used + size)
-        for array, inserted in (
-            (arena.ends, splice.inserts.ends),
-            *((column, splice.inserts.columns[name]) for name, column in arena.columns.items()),
-        ):
-            copy_pieces(array, splice.begins, splice.lengths, splice.places, array[written])
-            array[written][splice.insert_places] = inserted
-        return self._with_bounds(splice.rows, splice.offsets, num_rows)
+    def room_for(self, rows: NDArray[np.int64], more: NDArray[np.int64]) -> int:
+        """Return how many places rows need that outgrow theirs when they get so many more edges."""
+        self._be_newest()
+        lengths = self._lengths(rows)
+        spare = self._arena.spare[np.minimum(rows, self._arena.spare.size - 1)]
+        moved = (more > spare) | (rows >= self.num_rows)
+        return int((lengths + more)[moved].sum())
+
+    def edited(self, edits: Edits, num_rows: int) -> VersionRows:
+        """Return a version of `num_rows` rows after edits that were planned for this one, which has room for them."""
+        arena, at = self._arena, edits.gone
+        columns = {name: column[at] for name, column in arena.columns.items()}
+        offsets = np.concatenate([[0], np.cumsum(edits.lengths)])
+        undo = _Undo(edits.rows, offsets, edits.gone_at, arena.ends[at], columns, edits.inserted_at)
+        sizes = edits.lengths + edits.growth
+        with arena.lock:
+            begins = arena.places(edits.rows, sizes)
+            arrays = [(arena.ends, edits.inserts.ends.astype(arena.ends.dtype))]
+            arrays += [(column, edits.inserts.columns[name]) for name, column in arena.columns.items()]
+            for values, inserted in arrays:
+                write_edits(
+                    values, inserted, edits.rows, arena.begins, arena.stops, begins, edits.removed[0], edits.removed[1],
+                    edits.removed_offsets, edits.insert_at, edits.insert_offsets,
+                )  # fmt: skip
+            return self._changed(begins, sizes, undo, num_rows)
 
     def plain(self) -> tuple[NDArray[np.uint64], NDArray[Any], Columns]:
         """Return the rows one after the other in arrays of their own: offsets, ends, columns. O(edges)."""
-        pieces = self._pieces()
-        arrays = {"": pieces.ends, **pieces.columns}
-        found = {name: np.empty(self.num_edges, dtype=array.dtype) for name, array in arrays.items()}
-        for name, array in arrays.items():
-            pieces.copy(array, found[name])
-        return pieces.offsets, found.pop(""), found
+        self._be_newest()
+        with self._arena.lock:
+            pieces = self._pieces()
+            offsets = np.zeros(self.num_rows + 1, dtype=np.uint64)
+            np.cumsum(pieces.lengths, out=offsets[1:].view(np.int64))
+            arrays = {"": pieces.ends, **pieces.columns}
+            found = {name: np.empty(self.num_edges, dtype=array.dtype) for name, array in arrays.items()}
+            for name, array in arrays.items():
+                pieces.copy(array, found[name], offsets[:-1].view(np.int64))
+        return offsets, found.pop(""), found
+
+    def _lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        self._be_newest()
+        arena, last = self._arena, max(self.num_rows - 1, 0)
+        if rows.size and rows[-1] > last:  # new rows, which are the last
+            old = np.minimum(rows, last)
+            return np.where(rows > last, 0, (arena.stops[old] - arena.begins[old]).view(np.int64))
+        return (arena.stops[rows] - arena.begins[rows]).view(np.int64)
+
+    def _changed(
+        self, begins: NDArray[np.uint64], sizes: NDArray[np.int64], undo: _Undo, num_rows: int
+    ) -> VersionRows:
+        """Return the next version, whose changed rows are written."""
+        arena = self._arena
+        arena.begins[undo.rows], arena.stops[undo.rows] = begins, begins + sizes.view(np.uint64)
+        growth = int(sizes.sum()) - int(undo.offsets[-1])
+        newer = VersionRows(arena, num_rows, self.num_edges + growth)
+        self._next = newer, undo
+        return newer
+
+    def _newer(self) -> tuple[VersionRows, list[_Undo]]:
+        """Return the newest version of the arena, and what leads from it to this one, in that order."""
+        at, undos = self, []
+        while at._next is not None:
+            at, undo = at._next
+            undos.append(undo)
+        return at, undos[::-1]
+
+    def _be_newest(self) -> None:
+        """Lay an older version out in an arena of its own."""
+        if self._next is None:
+            return
+        with self._arena.lock:
+            at, undos = self._newer()
+            at = VersionRows(_Arena.of(at._pieces(), 0, 0), at.num_rows, at.num_edges)
+        for undo in undos:
+            at = at.replaced(undo.undone(at.contents(undo.rows)), at.num_rows)
+        self._arena, self._next = at._arena, None
 
     def _pieces(self) -> _Pieces:
-        return _Pieces(*self.bounds(), self._arena.ends, self._arena.columns)
+        arena, rows = self._arena, self.num_rows
+        return _Pieces(arena.begins[:rows], arena.stops[:rows], arena.ends, arena.columns)
 
 
-@dataclass(frozen=True)
-class _RowBounds:
-    """Where some rows began and stopped in an older version."""
+@dataclass(frozen=True, eq=False)
+class _Undo:
+    """What to take out of a version's rows, and to put back, for those of the version before.
+
+    Attributes:
+        rows: The rows that differ.
+        offsets: [rows + 1]: where each begins before, one after the other.
+        gone_at: [edges]: where the edges that went were in these.
+        gone: [edges]: their ends.
+        columns: [edges] each.
+        inserted: Where the edges that came are in the newer rows, one after the other.
+    """
 
     rows: NDArray[np.int64]
-    begins: NDArray[np.uint64]
-    stops: NDArray[np.uint64]
+    offsets: NDArray[np.int64]
+    gone_at: NDArray[np.int64]
+    gone: NDArray[Any]
+    columns: Columns
+    inserted: NDArray[np.int64] | slice
+
+    def undone(self, newer: RowContents) -> RowContents:
+        """Return the rows before."""
+        stays = np.ones(newer.ends.size, dtype=np.bool_)
+        stays[self.inserted] = False
+        is_gone = np.zeros(self.offsets[-1], dtype=np.bool_)
+        is_gone[self.gone_at] = True
+
+        def before(now: NDArray[Any], gone: NDArray[Any]) -> NDArray[Any]:
+            values = np.empty(is_gone.size, dtype=now.dtype)
+            values[is_gone], values[~is_gone] = gone, now[stays]
+            return values
+
+        columns = {name: before(column, self.columns[name]) for name, column in newer.columns.items()}
+        return RowContents(self.rows, self.offsets, before(newer.ends, self.gone), columns)
 
 
 class _Pieces:
-    """Rows that lie anywhere in some arrays, in pieces that follow one another there.
+    """Rows that lie anywhere in some arrays.
 
     Attributes:
-        offsets: [rows + 1], uint64: where each row begins when they are put one after the other.
+        lengths: [rows], int64.
     """
 
     def __init__(
         self, begins: NDArray[np.uint64], stops: NDArray[np.uint64], ends: NDArray[Any], columns: Columns
     ) -> None:
         self.ends, self.columns = ends, columns
-        self.offsets = np.zeros(begins.size + 1, dtype=np.uint64)
-        np.cumsum(stops - begins, out=self.offsets[1:])
-        kept = stops > begins
-        if not kept.all():
-            begins, stops = begins[kept], stops[kept]
-        is_cut = begins[1:] != stops[:-1]
-        ones = np.ones(min(begins.size, 1), dtype=np.bool_)
-        self._begins = begins[np.concatenate([ones, is_cut])].view(np.int64)
-        self._lengths = stops[np.concatenate([is_cut, ones])].view(np.int64) - self._begins
-        self._places = np.cumsum(self._lengths) - self._lengths
+        self._begins = begins.view(np.int64)
+        self.lengths = (stops - begins).view(np.int64)
 
-    def copy(self, values: NDArray[Any], written: NDArray[Any]) -> None:
-        """Write one of the arrays in the order of rows."""
-        if self._begins.size > _FEW_PIECES and written.size >= WORTH_COMPILING:
-            copy_pieces(values, self._begins, self._lengths, self._places, written)
+    def copy(self, values: NDArray[Any], written: NDArray[Any], places: NDArray[np.int64]) -> None:
+        """Write one of the arrays so that each row begins at its place; these ascend."""
+        kept = self.lengths > 0
+        begins, lengths, places = (a if kept.all() else a[kept] for a in (self._begins, self.lengths, places))
+        is_cut = np.ones(begins.size + 1, dtype=np.bool_)
+        is_cut[1:-1] = begins[1:] != begins[:-1] + lengths[:-1]
+        is_cut[1:-1] |= places[1:] != places[:-1] + lengths[:-1]
+        if not is_cut.all():  # rows that follow one another in both are copied together
+            firsts, lasts = np.flatnonzero(is_cut[:-1]), np.flatnonzero(is_cut[1:])
+            lengths = begins[lasts] + lengths[lasts] - begins[firsts]
+            begins, places = begins[firsts], places[firsts]
+        if begins.size > _FEW_PIECES:
+            if int(lengths.sum()) >= WORTH_COMPILING:
+                copy_pieces(values, begins, lengths, places, written)
+                return
+            ones = np.arange(lengths.sum())
+            first = np.cumsum(lengths) - lengths
+            written[np.repeat(places - first, lengths) + ones] = values[
+                np.repeat(begins - first, lengths) + ones
+            ]
             return
-        for begin, length, place in zip(
-            self._begins.tolist(), self._lengths.tolist(), self._places.tolist(), strict=True
-        ):
+        for begin, length, place in zip(begins.tolist(), lengths.tolist(), places.tolist(), strict=True):
             written[place : place + length] = values[begin : begin + length]

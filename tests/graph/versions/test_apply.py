@@ -17,6 +17,7 @@ from sigps import Graph, GraphError
 from sigps.apps import SSSP, WCC, PageRank, Triangles
 from sigps.graph.fingerprint import fingerprint
 from sigps.graph.versions import apply
+from sigps.graph.versions import rows as version_rows
 from sigps.graph.versions.rows import RowContents, VersionRows
 
 
@@ -40,14 +41,16 @@ def assert_equal(found: Graph, expected: Graph) -> None:
 
 
 @settings(max_examples=250, deadline=None)
-@given(histories(), st.booleans())
-def test_rows_are_those_of_a_graph_built_anew(history: History, splices: bool) -> None:
+@given(histories(), st.booleans(), st.sampled_from([1, 4, 16]))
+def test_rows_are_those_of_a_graph_built_anew(history: History, edits: bool, slack: int) -> None:
     graph = history.first()
-    if splices:
+    if edits:
         graph.in_edges()
     before = graph.offsets.tolist(), graph.targets.tolist(), graph.columns["weight"].tolist()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(apply, "WORTH_COMPILING", 0 if splices else 1 << 60)
+        patch.setattr(apply, "WORTH_COMPILING", 0 if edits else 1 << 60)
+        patch.setattr(version_rows, "_ROW_SLACK", slack)
+        patch.setattr(version_rows, "_MOVED_SLACK", slack)
         versions, judges = history.newer(graph), history.judges()
     for newer, judge in zip(
         reversed(versions), reversed(judges), strict=True
@@ -58,11 +61,14 @@ def test_rows_are_those_of_a_graph_built_anew(history: History, splices: bool) -
 
 
 @settings(max_examples=100, deadline=None)
-@given(histories())
-def test_what_is_derived_follows(history: History) -> None:
+@given(histories(), st.booleans())
+def test_what_is_derived_follows(history: History, edits: bool) -> None:
     graph = history.first()
     graph.in_edges(), graph.undirected(), graph.undirected(simple=True), graph.both_ways(), fingerprint(graph)
-    for newer, judge in zip(history.newer(graph), history.judges(), strict=True):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(apply, "WORTH_COMPILING", 0 if edits else 1 << 60)
+        versions = history.newer(graph)
+    for newer, judge in zip(versions, history.judges(), strict=True):
         assert_equal_rows(newer.in_edges(), judge.in_edges(), "sources")
         assert_equal_rows(newer.undirected(), judge.undirected())
         assert_equal_rows(newer.undirected(simple=True), judge.undirected(simple=True))
@@ -149,6 +155,21 @@ def test_a_full_arena_is_laid_out_anew_and_older_versions_stay() -> None:
         edges = sorted((s, t) for s, t, _ in lists[at])
         sources = np.repeat(np.arange(100), versions[at].out_degrees())
         assert list(zip(sources.tolist(), versions[at].targets.tolist(), strict=True)) == edges
+
+
+@pytest.mark.parametrize("size", [10, 2000])
+def test_the_rows_of_a_long_stream_take_little_more_than_plain_ones(size: int) -> None:
+    draw = np.random.default_rng(7)
+    ends = (3000 * draw.random((2, 400_000)) ** 2).astype(np.int64)  # some rows are hubs
+    graph = Graph.from_edges(*ends, ends[0], duplicates="drop").apply()
+    for _ in range(100):
+        some = draw.integers(0, graph.num_edges, size)
+        gone = np.searchsorted(graph.offsets, some, side="right") - 1, graph.targets[some]
+        more = (3000 * draw.random((2, size)) ** 2).astype(np.int64)
+        graph = graph.apply((*more, more[0]), gone)
+        assert graph._version is not None
+        plain = graph.offsets.nbytes + graph.targets.nbytes + graph.columns["weight"].nbytes
+        assert graph._version.rows.nbytes < 1.25 * plain + 150_000  # room that a graph of any size has
 
 
 def test_two_batches_on_one_version_make_two_graphs() -> None:
