@@ -85,11 +85,11 @@ class Graph(GraphArrays):
 
         First edges are deleted, then others inserted, behind those that are equal: results are those of a graph built
         anew from the edges left, in their order, and the inserted ones. Parallel edges and self-loops are treated as
-        when the graph was built. Rows are changed in place, which older versions undo when they are read (`graph/versions/rows.py`):
-        O(batch log batch), and the edges of the touched rows; O(edges) where vertices are renumbered, for the first
-        version of a graph, and after every so many updates. What is derived from the graph follows: in-edges, the
-        undirected form, both ways, the fingerprint. Arrays of all rows (`offsets`, `targets`, `columns`), which engines
-        read, are laid out when they are first read, in O(edges) time and memory.
+        when the graph was built. Rows are changed in place, and older versions undo that when they are read
+        (`graph/versions/rows.py`): O(batch log batch), and the edges of the touched rows; O(edges) where vertices are
+        renumbered, for the first version of a graph, and after every so many updates. What is derived from the graph
+        follows: in-edges, the undirected form, both ways, the fingerprint. Arrays of all rows (`offsets`, `targets`,
+        `columns`), which engines read, are laid out when they are first read, in O(edges) time and memory.
 
         Args:
             inserts: Edges by ids: `(sources, targets)`, `(sources, targets, weights)`, `(sources, targets, {column:
