@@ -13,6 +13,7 @@ from sigps.errors import (
     GraphError,
     OutputError,
     PartitionError,
+    ServerError,
     SigpsError,
     StateLogError,
 )
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from sigps.job.stream import stream
     from sigps.job.table_file import read_result
     from sigps.job.updates import Updates, read_updates
+    from sigps.serve.client import Client, connect
     from sigps.serve.pool import Pool, pool
     from sigps.system.checkpoint.state_log import Checkpoint
 
@@ -45,6 +47,7 @@ __all__ = [
     "GAS",
     "Aggregator",
     "Checkpoint",
+    "Client",
     "CompileError",
     "ComputeError",
     "ConfigError",
@@ -60,6 +63,7 @@ __all__ = [
     "Pool",
     "Result",
     "Results",
+    "ServerError",
     "Shared",
     "SigpsError",
     "State",
@@ -72,6 +76,7 @@ __all__ = [
     "above",
     "at_least",
     "between",
+    "connect",
     "finite",
     "from_column",
     "generate",
@@ -93,10 +98,12 @@ __all__ = [
 _LATE = {
     "GAS": "sigps.gas.front_end",
     "Checkpoint": "sigps.system.checkpoint.state_log",
+    "Client": "sigps.serve.client",
     "Faults": "sigps.group.watch",
     "Graph": "sigps.graph.graph",
     "Pool": "sigps.serve.pool",
     "Result": "sigps.job.result",
+    "connect": "sigps.serve.client",
     "generate": "sigps.graph.generators.generate",
     "load": "sigps.graph.load",
     "Results": "sigps.job.many_results",

@@ -9,7 +9,8 @@
     ├── DeviceError      a device lacks what the run needs: rank
     ├── ExchangeError    ranks could not exchange messages: rank, superstep
     ├── StateLogError    a state log is missing, damaged, or of another job
-    └── OutputError      a result could not be written, or is not whole
+    ├── OutputError      a result could not be written, or is not whole
+    └── ServerError      a server of jobs has ended, or does not answer as one
 
 A message says what was wrong, the value, the rule, and the next step.
 """
@@ -31,6 +32,7 @@ __all__ = [
     "GraphError",
     "OutputError",
     "PartitionError",
+    "ServerError",
     "SigpsError",
     "StateLogError",
     "nearest",
@@ -146,3 +148,7 @@ class StateLogError(SigpsError):
 
 class OutputError(SigpsError):
     """A result could not be written, as where the disk is full, or one that is read is not whole."""
+
+
+class ServerError(SigpsError):
+    """A server of jobs has ended, was started anew, or does not answer as one."""

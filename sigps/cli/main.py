@@ -26,6 +26,7 @@ from sigps.cli.graph import convert, generate, info, partition
 from sigps.cli.log import log
 from sigps.cli.plan.command import plan
 from sigps.cli.run import run
+from sigps.cli.serve import cancel, jobs, result, serve, submit
 from sigps.errors import ConfigError, SigpsError
 from sigps.group import Group, MPIGroup, launched_ranks, world
 
@@ -42,7 +43,10 @@ def sigps(verbose: int) -> None:
     logging.basicConfig(level=level, format="%(name)s: %(message)s", stream=sys.stderr)
 
 
-for command in (run, log, plan, explain, generate, convert, info, partition, doctor):
+for command in (
+    *(run, log, plan, explain, generate, convert, info, partition, doctor),
+    *(serve, submit, jobs, cancel, result),
+):
     sigps.add_command(command)
 
 

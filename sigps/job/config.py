@@ -17,7 +17,7 @@ import re
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from pydantic_core import ErrorDetails
@@ -26,9 +26,10 @@ from sigps.engine.table import device_names
 from sigps.errors import ConfigError, nearest
 from sigps.job.yaml_source import Source, override, read_yaml
 
-__all__ = ["JobConfig", "load_job", "load_options"]
+__all__ = ["GraphSection", "JobConfig", "Section", "check_job", "load_job", "load_options", "validated"]
 
 Count = Annotated[int, Field(ge=1)]
+M = TypeVar("M", bound=BaseModel)
 
 
 def _column(value: Any) -> Any:
@@ -73,11 +74,13 @@ Weights = Annotated[Any, AfterValidator(_weights)]
 VertexId = Annotated[Any, AfterValidator(_vertex_id)]
 
 
-class _Section(BaseModel):
+class Section(BaseModel):
+    """A part of a file: keys that are not known are wrong, and types are not converted."""
+
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class GraphSection(_Section):
+class GraphSection(Section):
     """The graph: a file or a native store (`path`), or a `generator` with its options.
 
     Every other key belongs to `path` and is an argument of `sigps.load`, with the same default.
@@ -133,7 +136,7 @@ def _asynchronous(value: Any) -> Any:
     raise ValueError("must be true, false or auto")
 
 
-class EngineSection(_Section):
+class EngineSection(Section):
     """The engine: arguments of `sigps.run` of the same names."""
 
     device: _Device = "auto"
@@ -150,19 +153,19 @@ class EngineSection(_Section):
     stream: Literal["auto", "always", "never"] = "auto"
 
 
-class PartitionSection(_Section):
+class PartitionSection(Section):
     """How the vertices are divided among the ranks."""
 
     method: Literal["edges", "vertices", "hash", "bfs", "metis"] = "edges"
 
 
-class ExchangeSection(_Section):
+class ExchangeSection(Section):
     """How records and messages cross between ranks."""
 
     transport: Literal["auto", "mpi", "nccl", "peer"] = "auto"
 
 
-class CheckpointSection(_Section):
+class CheckpointSection(Section):
     """When the state is saved, and where: the arguments of `sigps.Checkpoint`."""
 
     dir: str
@@ -171,7 +174,7 @@ class CheckpointSection(_Section):
     keep: Count = 2
 
 
-class FaultsSection(_Section):
+class FaultsSection(Section):
     """When a rank counts as lost: the arguments of `sigps.Faults`; `.inf` is no limit."""
 
     silent_seconds: Annotated[float, Field(gt=0)] = 20.0
@@ -204,7 +207,7 @@ def _paths(value: Any) -> Any:
     raise ValueError("a path, or a list of paths")
 
 
-class UpdatesSection(_Section):
+class UpdatesSection(Section):
     """Batches of updates that the result follows: arguments of `sigps.read_updates` and `sigps.stream`.
 
     A `window` with a unit (s, m, h, d, w) is for times that are timestamps, or seconds. `output_every` counts batches,
@@ -227,7 +230,7 @@ class UpdatesSection(_Section):
         return float(self.window[:-1]) * _UNITS[self.window[-1]]
 
 
-class OutputSection(_Section):
+class OutputSection(Section):
     """Where the result is written: a `.parquet` or `.csv` file, and how many of the highest values are printed.
 
     `edges` is another such file, for the values that the program keeps on edges. `reduce` brings fields together over
@@ -241,7 +244,7 @@ class OutputSection(_Section):
     reduce: dict[str, Reduction] | None = None
 
 
-class JobConfig(_Section):
+class JobConfig(Section):
     """One run, or many of one program, checked. Paths are absolute.
 
     Attributes:
@@ -333,19 +336,33 @@ def check_job(source: Source, folder: Path) -> JobConfig:
     Raises:
         ConfigError: If it breaks a rule; all broken rules are listed.
     """
-    problems: list[str] = []
-    job = None
     data = _given(source.data)
+    return _rooted(validated(JobConfig, source, data, list(_contradictions(data, source))), source, folder)
+
+
+def validated(model: type[M], source: Source, data: Mapping[str, Any], problems: Sequence[str] = ()) -> M:
+    """Return what the data of a file describe.
+
+    Args:
+        model: Its class.
+        source: Says where a key was written.
+        data: Those of the source, or what was made of them.
+        problems: More of them.
+
+    Raises:
+        ConfigError: If it breaks a rule; all broken rules are listed, then the problems.
+    """
+    found, broken = None, []
     try:
-        job = JobConfig.model_validate(data)
+        found = model.model_validate(data)
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=True)
-        problems += [_problem(source, detail) for detail in details]
-    problems += _contradictions(data, source)
-    if problems or job is None:
-        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-        raise ConfigError("\n  ".join([f"{source.name}: {count}", *problems]))
-    return _rooted(job, source, folder)
+        broken = [_problem(source, detail, model) for detail in details]
+    broken += problems
+    if broken or found is None:
+        count = "1 problem" if len(broken) == 1 else f"{len(broken)} problems"
+        raise ConfigError("\n  ".join([f"{source.name}: {count}", *broken]))
+    return found
 
 
 def _contradictions(data: Mapping[str, Any], source: Source) -> Iterator[str]:
@@ -418,11 +435,11 @@ def _contradictions_of_updates(data: Mapping[str, Any], source: Source) -> Itera
             yield _located(source, (section, key), "is of a run without 'updates'")
 
 
-def _problem(source: Source, detail: ErrorDetails) -> str:
+def _problem(source: Source, detail: ErrorDetails, model: type[BaseModel]) -> str:
     path = _keys(source.data, detail["loc"])
     value = reprlib.repr(detail["input"])
-    section = _section(path[:-1])
-    where = ".".join(path[:-1]) or "a job"
+    section = _section(path[:-1], model)
+    where = ".".join(path[:-1]) or ("a job" if model is JobConfig else "it")
     match detail["type"]:
         case "extra_forbidden":
             known = f"{where} has {', '.join(section)}"
@@ -477,11 +494,12 @@ def _keys(data: Any, location: Sequence[int | str]) -> tuple[str, ...]:
     return tuple(path)
 
 
-def _section(path: Sequence[str]) -> Mapping[str, Any]:
+def _section(path: Sequence[str], model: type[BaseModel]) -> Mapping[str, Any]:
     """Return the fields of the section at a key path."""
-    model: type[BaseModel] = JobConfig
     for key in path:
-        annotation = model.model_fields[key].annotation if key in model.model_fields else None
+        if key not in model.model_fields:  # the key of a mapping of sections
+            continue
+        annotation = model.model_fields[key].annotation
         models = [t for t in (annotation, *get_args(annotation)) if isinstance(t, type)]
         found = [t for t in models if issubclass(t, BaseModel)]
         if not found:

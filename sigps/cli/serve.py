@@ -1,0 +1,181 @@
+"""`sigps serve`, and what asks a server: `sigps submit`, `jobs`, `cancel`, `result`."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import click
+
+from sigps.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sigps.job.config import JobConfig
+    from sigps.job.result import Result
+
+__all__ = ["cancel", "jobs", "result", "serve", "submit"]
+
+_socket = click.option("--socket", metavar="PATH", help="The server's socket, if not the default.")
+
+
+@click.command(short_help="Serve jobs on graphs that stay in memory.")
+@click.argument("pool_file", metavar="POOL.yaml")
+@_socket
+def serve(pool_file: str, socket: str | None) -> int:
+    """Serve jobs on graphs that stay in memory, to programs of this user, until Ctrl-C or SIGTERM."""
+    from sigps.serve.pool_file import read_pool_file
+    from sigps.serve.server import Server
+
+    with Server(read_pool_file(pool_file, socket)) as server:
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+        def stop(number: int, _: object) -> None:
+            signal.signal(number, before[number])  # a second one ends it at once
+            server.stop()
+
+        for number in before:
+            signal.signal(number, stop)
+        try:
+            click.echo(f"serving {', '.join(server.file.graphs)} at {server.file.socket}; Ctrl-C ends it")
+            server.serve()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        click.echo("ending: jobs are cancelled before their next lease")
+    return 0
+
+
+@click.command(short_help="Run a job on a server.")
+@click.argument("job_file", metavar="JOB.yaml")
+@click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Set a key: params.source=5.")
+@click.option("-o", "--output", metavar="PATH", help="Write the result here: a .parquet or .csv file.")
+@click.option("--graph", metavar="NAME", help="Run on this graph of the server, not the job's.")
+@click.option("--tenant", default="", metavar="NAME", help="Whose job it is.")
+@click.option("--priority", type=int, default=0, metavar="N", help="Among the tenant's jobs.")
+@click.option("--no-wait", is_flag=True, help="Print the job's number and end.")
+@_socket
+def submit(
+    job_file: str,
+    assignments: tuple[str, ...],
+    output: str | None,
+    graph: str | None,
+    tenant: str,
+    priority: int,
+    no_wait: bool,
+    socket: str | None,
+) -> int:
+    """Run a job on a server that has its graph in memory; print and write the result as `sigps run` does.
+
+    Ctrl-C cancels the job.
+    """
+    from sigps.job.config import load_job
+    from sigps.job.table_file import check_output
+    from sigps.serve.client import connect
+
+    job = load_job(job_file, assignments, output=output)
+    _check(job)
+    for path in filter(None, (job.output.path, job.output.edges)):
+        check_output(path, group_size=1)
+    options = job.engine.model_dump(exclude_unset=True)
+    if "partition" in job.model_fields_set:
+        options["partitioner"] = job.partition.method
+    asked = connect(socket).submit(
+        job.program,
+        graph or job.graph.model_dump(exclude_unset=True),
+        params=job.params,
+        tenant=tenant,
+        priority=priority,
+        **options,
+    )
+    if no_wait:
+        click.echo(f"job {asked.number}")
+        return 0
+    try:
+        found = asked.result()
+    except KeyboardInterrupt:
+        asked.cancel()
+        raise
+    _show(found, job)
+    return 0
+
+
+@click.command(short_help="List the jobs of a server.")
+@_socket
+def jobs(socket: str | None) -> int:
+    """List the jobs of a server, newest first."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from sigps.account import seconds_text
+    from sigps.cli.report import console
+    from sigps.graph.report import bytes_text
+    from sigps.serve.client import connect
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("job", "program", "graph", "tenant", "state", "supersteps", "leases", "memory", "device"):
+        table.add_column(
+            name, justify="right" if name in ("job", "supersteps", "leases", "memory") else "left"
+        )
+    for row in connect(socket).jobs():
+        about = (str(row.number), row.program, row.graph, row.tenant, row.state, f"{row.supersteps:,}")
+        rest = (seconds_text(row.lease_seconds), bytes_text(row.num_bytes), row.device or "")
+        table.add_row(*map(escape, (*about, *rest)))
+    console().print(table)
+    return 0
+
+
+@click.command(short_help="Cancel a job of a server.")
+@click.argument("number", type=click.IntRange(min=0), metavar="JOB")
+@_socket
+def cancel(number: int, socket: str | None) -> int:
+    """Cancel a job: it ends before its next lease."""
+    from sigps.serve.client import connect
+
+    was_there = connect(socket).job(number).cancel()
+    click.echo(f"job {number} is cancelled" if was_there else f"job {number} had ended before")
+    return 0
+
+
+@click.command(short_help="Fetch the result of a job.")
+@click.argument("number", type=click.IntRange(min=0), metavar="JOB")
+@click.option("-o", "--output", metavar="PATH", help="Write the result here: a .parquet or .csv file.")
+@_socket
+def result(number: int, output: str | None, socket: str | None) -> int:
+    """Wait for a job's result; print it, and write it."""
+    from sigps.job.table_file import check_output
+    from sigps.serve.client import connect
+
+    if output is not None:
+        output = os.path.abspath(output)
+        check_output(output, group_size=1)
+    found = connect(socket).job(number).result()
+    click.echo(found.summary())
+    if output is not None:
+        found.write(output)
+        click.echo(f"wrote {output}")
+    return 0
+
+
+def _check(job: JobConfig) -> None:
+    """Check that a server can do what the job asks for."""
+    for key in ("many", "checkpoint", "updates", "exchange", "faults"):
+        if key in job.model_fields_set:
+            raise ConfigError(f"{job.name}: {key} is not for a server's jobs: leave it out, or use sigps run")
+
+
+def _show(found: Result, job: JobConfig) -> None:
+    from sigps.cli.report import console, superstep_table, top_table
+
+    out = console()
+    out.print(superstep_table(found.stats))
+    out.print(found.summary(), markup=False)
+    fields = [name for name in job.output.fields or found.fields if found[name].ndim == 1]
+    if job.output.top and fields:
+        out.print(top_table(fields[0], found.top(fields[0], job.output.top)))
+    if job.output.path is not None:
+        found.write(job.output.path, job.output.fields)
+        out.print(f"wrote {job.output.path}", markup=False)
+    if job.output.edges is not None:
+        found.edges.write(job.output.edges)
+        out.print(f"wrote {job.output.edges}", markup=False)

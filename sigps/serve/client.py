@@ -1,0 +1,191 @@
+"""What a program asks a server of jobs: `sigps.connect().submit(SSSP(source=5), "kron")`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Generator, Mapping
+from typing import Any
+
+from sigps.errors import ConfigError, ServerError
+from sigps.job.result import Result
+from sigps.model.fields import Field
+from sigps.model.vertex import Vertex
+from sigps.serve.job import JobRow
+from sigps.serve.pool_file import default_socket
+from sigps.serve.wire import (
+    FrameError,
+    connected,
+    error_of,
+    read_frame,
+    read_tables,
+    result_of,
+    send_frame,
+)
+
+__all__ = ["Client", "RemoteJob", "connect"]
+
+_WAIT_SECONDS = 5.0  # of one question; a longer wait asks again
+
+
+def connect(path: str | os.PathLike[str] | None = None) -> Client:
+    """Return a client of the server of jobs that `sigps serve` started. Nothing stays open between its questions.
+
+    Args:
+        path: The server's socket; None for where a server of this user listens by default.
+
+    Raises:
+        ConfigError: If none listens there.
+        ServerError: If what listens there does not answer as a server of jobs.
+    """
+    client = Client(default_socket() if path is None else os.path.abspath(path))
+    client.graphs()
+    return client
+
+
+class Client:
+    """A server of jobs, from outside; `connect` makes one. Threads may share it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def submit(
+        self,
+        program: Vertex | str,
+        graph: str | Mapping[str, Any],
+        *,
+        params: Mapping[str, Any] | None = None,
+        tenant: str = "",
+        priority: int = 0,
+        **options: Any,
+    ) -> RemoteJob:
+        """Hand in a job, as `Pool.submit` does. No code crosses: the server runs its own class of that name.
+
+        Args:
+            program: A program with its parameters, or the name of its class: `"sigps.apps:SSSP"`.
+            graph: The name of one of the server's graphs, or the section `graph` of a job file with an absolute path,
+                which one of them has.
+            params: With a name, the parameters.
+            tenant: Whose job it is.
+            priority: Among the tenant's jobs.
+            options: Of `sigps.run`, as `Pool.submit` takes them.
+
+        Raises:
+            ConfigError: If the server does not run such a program, has no such graph, an option or parameter is wrong,
+                a limit of the tenant is reached, or the job could never fit.
+            CompileError: If compute() cannot be compiled.
+        """
+        if isinstance(program, Vertex):
+            if params is not None:
+                raise ConfigError("params= goes with the name of a program; an instance has its own")
+            params = _params(program)
+            program = f"{type(program).__module__}:{type(program).__qualname__}"
+        asked = {"program": program, "params": dict(params or {}), "graph": graph}
+        reply = self.ask("submit", **asked, tenant=tenant, priority=priority, options=options)
+        return RemoteJob(self, reply["job"], reply["server"])
+
+    def jobs(self) -> list[JobRow]:
+        """Return the server's table of jobs, newest first."""
+        return [JobRow(**row) for row in self.ask("jobs")["rows"]]
+
+    def graphs(self) -> dict[str, tuple[int, int]]:
+        """Return the vertices and edges of the server's graphs, by name."""
+        return {name: (vertices, edges) for name, vertices, edges in self.ask("graphs")["graphs"]}
+
+    def job(self, number: int) -> RemoteJob:
+        """Return a job by its number.
+
+        Raises:
+            ConfigError: If there is none, or it ended too long ago.
+        """
+        return RemoteJob(self, number, self.ask("wait", job=number, seconds=0.0)["server"])
+
+    def ask(self, what: str, **about: Any) -> dict[str, Any]:
+        """Return the server's reply to one question, with `result` where it passed one."""
+        with connected(self.path) as connection:
+            try:
+                send_frame(connection, {"version": 1, "do": what, **about})
+                reply = read_frame(connection, first_byte_seconds=None)
+                if reply is None:
+                    raise ServerError(f"the server at {self.path} ended before it replied")
+                if "error" in reply:
+                    raise error_of(reply)
+                if count := reply.get("tables"):
+                    descriptors = read_tables(connection, count)
+                    try:
+                        reply["result"] = result_of(descriptors)
+                    finally:
+                        for descriptor in descriptors:
+                            os.close(descriptor)
+                return reply
+            except FrameError as error:
+                raise ServerError(f"{self.path}: {error}") from None
+            except OSError as error:
+                raise ServerError(
+                    f"the server at {self.path} is gone ({error}): is it still running?"
+                ) from None
+
+    def __repr__(self) -> str:
+        return f"Client({self.path!r})"
+
+
+class RemoteJob:
+    """A job of a server. `await job` gives its result too.
+
+    Attributes:
+        number: In the server's table.
+    """
+
+    def __init__(self, client: Client, number: int, server: str) -> None:
+        self.number = number
+        self._client, self._server = client, server
+
+    def result(self, timeout: float | None = None) -> Result:
+        """Wait for the result, with the values of `sigps.run`; raises what the run raised.
+
+        Raises:
+            CancelledError: If it was cancelled (`concurrent.futures.CancelledError`).
+            ConfigError: If the server keeps its result no longer.
+            ServerError: If the server ended, which ends its jobs.
+            TimeoutError: If it has not ended after so many seconds.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            left = _WAIT_SECONDS if end is None else max(0.0, end - time.monotonic())
+            if self._ask("wait", seconds=min(left, _WAIT_SECONDS))["ended"]:
+                found: Result = self._ask("result")["result"]
+                return found
+            if end is not None and time.monotonic() >= end:
+                raise TimeoutError
+
+    def cancel(self) -> bool:
+        """Let it end before its next lease; return whether it had not ended before."""
+        return bool(self._ask("cancel")["cancelled"])
+
+    def is_done(self) -> bool:
+        """Tell whether it has ended: with a result, an error, or because it was cancelled."""
+        return bool(self._ask("wait", seconds=0.0)["ended"])
+
+    def __await__(self) -> Generator[Any, None, Result]:
+        return asyncio.to_thread(self.result).__await__()
+
+    def _ask(self, what: str, **about: Any) -> dict[str, Any]:
+        return self._client.ask(what, job=self.number, server=self._server, **about)
+
+    def __repr__(self) -> str:
+        return f"RemoteJob({self.number}, {self._client.path!r})"
+
+
+def _params(program: Vertex) -> dict[str, Any]:
+    """Return the parameters that differ from their defaults."""
+    values = {
+        field.name: (getattr(program, field.name), field.default) for field in program.declaration.params
+    }
+    given = {name: value for name, (value, default) in values.items() if value is not default}
+    for name, value in given.items():
+        if not isinstance(value, (bool, int, float, str, list, tuple, dict, type(None))):
+            raise ConfigError(
+                f"{type(program).__name__}: {name} is {type(value).__name__}; a server takes plain values only"
+            )
+    return given

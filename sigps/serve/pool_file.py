@@ -1,0 +1,138 @@
+"""The file of a server, `pool.yaml`: its socket, devices, graphs, programs and tenants, checked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from sigps.errors import ConfigError
+from sigps.host_memory import bytes_of
+from sigps.job.config import Count, GraphSection, Section, check_job, validated
+from sigps.job.importing import import_program
+from sigps.job.yaml_source import Source, read_yaml
+from sigps.model.vertex import Vertex
+
+__all__ = ["PoolFile", "TenantSection", "default_socket", "read_pool_file"]
+
+
+class TenantSection(Section):
+    """A tenant's share and limits: the weight, jobs that have not ended, and bytes that these take by themselves."""
+
+    weight: Annotated[float, Field(gt=0)] = 1.0
+    jobs: Count = 64
+    memory: int | str | None = None
+
+    @property
+    def num_bytes(self) -> int | None:
+        """The most bytes; None without a limit."""
+        return None if self.memory is None else bytes_of(self.memory, "memory")
+
+
+class _Keys(Section):
+    socket: str | None = None
+    devices: str | list[str] = "auto"
+    memory: int | str | None = None
+    quantum: Annotated[float, Field(gt=0)] = 0.01
+    turns: Literal["fair_share", "round_robin", "least_attained"] = "fair_share"
+    placing: Literal["least_memory", "round_robin", "weighted_times"] = "least_memory"
+    graphs: dict[str, dict[str, Any]]
+    programs: list[str] = ["sigps.apps:*"]
+    tenants: dict[str, TenantSection] = {}
+    default: TenantSection | None = TenantSection()
+    results: int | str = "1GB"
+
+
+@dataclass(frozen=True)
+class PoolFile:
+    """What a server is to do.
+
+    Attributes:
+        socket: The path of its Unix socket.
+        options: Arguments of `sigps.pool`.
+        graphs: Where each graph comes from, by name; paths are absolute.
+        programs: The classes that may run, by what a client may call them.
+        tenants: Limits of tenants that are named.
+        others: Those of every other tenant; None where there are no others.
+        result_bytes: Of results that are kept until clients fetch them; older ones go first.
+    """
+
+    socket: str
+    options: Mapping[str, Any]
+    graphs: Mapping[str, GraphSection]
+    programs: Mapping[str, type[Vertex]]
+    tenants: Mapping[str, TenantSection]
+    others: TenantSection | None
+    result_bytes: int
+
+
+def read_pool_file(path: str | Path, socket: str | None = None) -> PoolFile:
+    """Read and check the file of a server; imports its programs, reads no graph.
+
+    Args:
+        path: The YAML file; relative paths in it start at its folder.
+        socket: Replaces its socket.
+
+    Raises:
+        ConfigError: If the file cannot be read, breaks a rule, or a program cannot be imported.
+    """
+    path = Path(path)
+    try:
+        source = read_yaml(path.read_text(encoding="utf-8"), str(path))
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"cannot read {path}: it is not UTF-8 text") from None
+    others_refused = "default" in source.data and source.data["default"] is None
+    keys = validated(_Keys, source, {k: v for k, v in source.data.items() if v is not None})
+    folder = path.resolve().parent
+    for name, tenant in {**keys.tenants, "default": keys.default or TenantSection()}.items():
+        if tenant.memory is not None:
+            bytes_of(tenant.memory, f"{path}: memory of tenant {name}")
+    where = default_socket() if keys.socket is None else str(folder / Path(keys.socket).expanduser())
+    memory = None if keys.memory is None else bytes_of(keys.memory, f"{path}: memory")
+    options = keys.model_dump(include={"devices", "quantum", "turns", "placing"}) | {"memory": memory}
+    return PoolFile(
+        socket=where if socket is None else os.path.abspath(socket),
+        options=options,
+        graphs={name: _graph(source, name, folder) for name in keys.graphs},
+        programs=_programs(keys.programs, folder),
+        tenants=keys.tenants,
+        others=None if others_refused else keys.default,
+        result_bytes=bytes_of(keys.results, f"{path}: results"),
+    )
+
+
+def default_socket() -> str:
+    """Return where a server of this user listens that was told nothing else."""
+    folder = os.environ.get("XDG_RUNTIME_DIR", "")
+    return f"{folder}/sigps.sock" if os.path.isdir(folder) else f"/tmp/sigps-{os.getuid()}.sock"
+
+
+def _graph(source: Source, name: str, folder: Path) -> GraphSection:
+    """Return one of the graphs, checked as that of a job is."""
+    origins = {
+        ("graph", *keys[2:]): origin
+        for keys, origin in source.origins.items()
+        if keys[:2] == ("graphs", name)
+    }
+    data = {"program": "none:None", "graph": source.data["graphs"][name]}
+    return check_job(Source(f"{source.name}, graph {name!r}", data, origins), folder).graph
+
+
+def _programs(specs: list[str], folder: Path) -> dict[str, type[Vertex]]:
+    """Return the classes that may run: by their names in the file, and by those that Python gives them."""
+    found: dict[str, type[Vertex]] = {}
+    for spec in specs:
+        if spec == "sigps.apps:*":
+            import sigps.apps as apps
+
+            values = {f"sigps.apps:{name}": getattr(apps, name) for name in apps.__all__}
+            found |= {k: v for k, v in values.items() if isinstance(v, type) and issubclass(v, Vertex)}
+        else:
+            found[spec] = import_program(spec, folder)
+    return {f"{cls.__module__}:{cls.__qualname__}": cls for cls in found.values()} | found

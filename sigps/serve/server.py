@@ -1,0 +1,380 @@
+"""A server of jobs: one pool behind a Unix socket, for the programs of one user.
+
+Who asks is what the system says of the other end, never what is in a message. No code comes over the socket: a program
+is one of those that the server's file names. A connection that sends what is no frame is closed; nothing else changes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import secrets
+import selectors
+import socket
+import stat
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from sigps.errors import ConfigError, SigpsError, nearest
+from sigps.extras import needs
+from sigps.graph.generators.generate import generate
+from sigps.graph.load import load
+from sigps.job.config import GraphSection
+from sigps.job.result import Result
+from sigps.model.vertex import Vertex
+from sigps.serve.job import Job
+from sigps.serve.pool import Pool, pool
+from sigps.serve.pool_file import PoolFile, TenantSection
+from sigps.serve.wire import FrameError, peer_uid, read_frame, reply_of, send_frame, send_tables, tables_of
+
+__all__ = ["Server"]
+
+log = logging.getLogger(__name__)
+
+_CONNECTIONS = 128
+_ENDED = 1000  # ended jobs of which the server still knows what came of them
+_WAIT_SECONDS = 10.0
+_PATIENCE_SECONDS = 5.0  # for another server that is taking the socket
+_OPTIONS = (
+    "max_supersteps",
+    "deterministic",
+    "schedule",
+    "direction",
+    "precision",
+    "asynchronous",
+    "seed",
+    "partitioner",
+)
+
+
+class Server:
+    """A pool, and who asks it. Use it in a `with`: entering takes the socket and reads the graphs.
+
+    Args:
+        file: What to serve.
+
+    Raises:
+        ConfigError: On entering, if another server has the socket, or something else lies there.
+        GraphError: On entering, if a graph cannot be read.
+    """
+
+    def __init__(self, file: PoolFile) -> None:
+        with needs("pyarrow"):
+            import pyarrow  # noqa: F401
+        self.file = file
+        self._born = secrets.token_hex(8)
+        self._lock, self._submitting = threading.Lock(), threading.Lock()
+        self._jobs: dict[int, Job] = {}
+        self._ended: OrderedDict[int, Result | dict[str, Any]] = OrderedDict()
+        self._connections: set[socket.socket] = set()
+        self._woken, self._waker = socket.socketpair()
+        self._pool: Pool
+        self._verbs: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+            "submit": self._submit,
+            "jobs": lambda _: {"rows": [asdict(row) for row in self._pool.jobs()]},
+            "graphs": self._graphs,
+            "wait": self._wait,
+            "cancel": self._cancel,
+            "result": self._result,
+        }
+
+    def __enter__(self) -> Server:
+        with contextlib.ExitStack() as stack:
+            self._listener = stack.enter_context(listening(self.file.socket))
+            self._pool = stack.enter_context(pool(**self.file.options))
+            for name, section in self.file.graphs.items():
+                self._pool.graph(name, _read(section))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            jobs, connections = list(self._jobs.values()), list(self._connections)
+        for job in jobs:
+            job.cancel()
+        for connection in connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        self._stack.close()
+
+    def serve(self) -> None:
+        """Answer until `stop`."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._listener, selectors.EVENT_READ)
+            selector.register(self._woken, selectors.EVENT_READ)
+            while True:
+                ready = [key.fileobj for key, _ in selector.select()]
+                if self._woken in ready:
+                    return
+                try:
+                    connection, _ = self._listener.accept()
+                except OSError as error:  # gone again, or no descriptor is left
+                    log.warning("a connection was not taken: %s", error)
+                    time.sleep(0.05)
+                    continue
+                threading.Thread(target=self._converse, args=(connection,), daemon=True).start()
+
+    def stop(self) -> None:
+        """Let `serve` return; for signal handlers and other threads."""
+        self._waker.send(b"\0")
+
+    def _converse(self, connection: socket.socket) -> None:
+        """Answer one connection until it closes."""
+        with connection, contextlib.suppress(OSError):
+            try:
+                with self._lock:
+                    is_full = len(self._connections) >= _CONNECTIONS
+                    self._connections.add(connection)
+                if (uid := peer_uid(connection)) not in (os.getuid(), 0):
+                    raise ConfigError(f"this server is of another user; you are user {uid}")
+                if is_full:
+                    raise ConfigError(
+                        f"this server answers {_CONNECTIONS} connections at once, and all are taken"
+                    )
+                while (message := read_frame(connection)) is not None:
+                    self._answer(connection, message)
+            except (ConfigError, FrameError) as error:
+                log.warning("a connection was closed: %s", error)
+                send_frame(
+                    connection, reply_of(error if isinstance(error, ConfigError) else ConfigError(str(error)))
+                )
+            finally:
+                with self._lock:
+                    self._connections.discard(connection)
+
+    def _answer(self, connection: socket.socket, message: dict[str, Any]) -> None:
+        descriptors: list[int] = []
+        try:
+            verb = self._verbs.get(str(message.get("do")))
+            if verb is None or message.get("version") != 1:
+                raise ConfigError(f"this server does not know the question {str(message.get('do'))[:80]!r}")
+            if message.get("server", self._born) != self._born:
+                raise ConfigError(
+                    "this server was started anew: jobs from before are gone; submit them again"
+                )
+            reply = verb(message)
+            if "kept" in reply:
+                descriptors = tables_of(reply.pop("kept"))
+                reply["tables"] = len(descriptors)
+            send_frame(connection, {"server": self._born, **reply})
+            if descriptors:
+                send_tables(connection, descriptors)
+        except OSError:
+            raise
+        except Exception as error:  # whatever a question does, others are answered
+            if not isinstance(error, SigpsError):
+                log.exception("a question failed")
+            send_frame(connection, reply_of(error))
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    def _submit(self, message: dict[str, Any]) -> dict[str, Any]:
+        program = self._program(message.get("program"), message.get("params"))
+        tenant, priority, given = (message.get(key) for key in ("tenant", "priority", "options"))
+        if not isinstance(tenant, str) or len(tenant) > 200:
+            raise ConfigError(f"tenant={tenant!r} must be a name")
+        if not isinstance(given, dict) or (wrong := [name for name in given if name not in _OPTIONS]):
+            raise ConfigError(f"a server takes no option {wrong[0]!r}; it takes: {', '.join(_OPTIONS)}")
+        if not isinstance(given.get("partitioner", ""), str):
+            raise ConfigError("partitioner= must be a name: no code crosses the socket")
+        limits, graph = self._limits(tenant), self._name(message.get("graph"))
+        with self._submitting:  # so that limits hold, and programs are analysed one at a time
+            job = self._pool.submit(
+                program, graph, tenant=tenant, weight=limits.weight, priority=priority, **given
+            )
+            with self._lock:
+                mine = [other for other in self._jobs.values() if other.tenant == tenant]
+                self._jobs[job.number] = job
+            try:
+                _check_limits(tenant, limits, mine, job)
+            except ConfigError:
+                job.cancel()
+                raise
+            finally:
+                job.future.add_done_callback(lambda future: self._keep(job, future))
+        return {"job": job.number, "bytes": job.estimate.own_bytes, "seconds": job.estimate.seconds}
+
+    def _program(self, name: Any, params: Any) -> Vertex:
+        known = self.file.programs
+        if name not in known if isinstance(name, str) else True:
+            raise ConfigError(
+                f"this server does not run {str(name)[:200]!r}{nearest(name, known)} Its file says which: programs"
+            )
+        if not isinstance(params, dict) or not all(isinstance(key, str) for key in params):
+            raise ConfigError("the parameters must be a mapping of names to values")
+        return known[name](**params)
+
+    def _limits(self, tenant: str) -> TenantSection:
+        found = self.file.tenants.get(tenant, self.file.others)
+        if found is None:
+            known = ", ".join(self.file.tenants) or "none"
+            raise ConfigError(
+                f"this server has no tenant {tenant!r}{nearest(tenant, self.file.tenants)} It has: {known}"
+            )
+        return found
+
+    def _name(self, graph: Any) -> str:
+        """Return the name of the graph that a message asks for: it has the name, or what a job file says of it."""
+        graphs = self.file.graphs
+        if isinstance(graph, str):
+            return graph
+        for name, section in graphs.items():
+            if section.model_dump(exclude_unset=True) == graph:
+                return name
+        known = (
+            ", ".join(f"{name} ({s.path or next(iter(s.generator or ()))})" for name, s in graphs.items())
+            or "none"
+        )
+        raise ConfigError(
+            f"this server has no graph of the same file and options as the job's. It has: {known}. Name one: --graph NAME"
+        )
+
+    def _graphs(self, _: dict[str, Any]) -> dict[str, Any]:
+        graphs = self._pool._graphs
+        return {"graphs": [[name, g.num_vertices, g.num_edges] for name, g in graphs.items()]}
+
+    def _wait(self, message: dict[str, Any]) -> dict[str, Any]:
+        found = self._job(message)
+        seconds = message.get("seconds")
+        if not isinstance(seconds, (int, float)) or not 0 <= seconds <= _WAIT_SECONDS:
+            raise ConfigError(f"seconds={seconds!r} must be 0 to {_WAIT_SECONDS:g}")
+        if isinstance(found, Job):
+            with contextlib.suppress(BaseException):
+                found.future.exception(seconds)
+            return {"ended": found.future.done()}
+        return {"ended": True}
+
+    def _cancel(self, message: dict[str, Any]) -> dict[str, Any]:
+        found = self._job(message)
+        return {"cancelled": isinstance(found, Job) and found.cancel()}
+
+    def _result(self, message: dict[str, Any]) -> dict[str, Any]:
+        found = self._job(message)
+        if isinstance(found, Job):
+            if not found.future.done():
+                raise ConfigError(f"job {found.number} has not ended")
+            error = found.future.exception()
+            found = reply_of(error) if error is not None else found.future.result()
+        return {"kept": found} if isinstance(found, Result) else found
+
+    def _job(self, message: dict[str, Any]) -> Job | Result | dict[str, Any]:
+        number = message.get("job")
+        with self._lock:
+            found = self._jobs.get(number) or self._ended.get(number) if isinstance(number, int) else None
+        if found is None:
+            raise ConfigError(
+                f"there is no job {str(number)[:40]}, or its result is no longer kept: submit it again"
+            )
+        return found
+
+    def _keep(self, job: Job, future: Future[Result]) -> None:
+        """Keep what came of a job, without its graph; forget the oldest of what is too much."""
+        error = future.exception()
+        with self._lock:
+            self._ended[job.number] = future.result() if error is None else reply_of(error)
+            self._jobs.pop(job.number, None)
+            num_bytes = sum(_bytes_of(found) for found in self._ended.values())
+            while len(self._ended) > 1 and (len(self._ended) > _ENDED or num_bytes > self.file.result_bytes):
+                num_bytes -= _bytes_of(self._ended.popitem(last=False)[1])
+
+
+@contextlib.contextmanager
+def listening(path: str) -> Iterator[socket.socket]:
+    """Have a Unix socket at a path that only this user may use; what a killed server left there is replaced.
+
+    Raises:
+        ConfigError: If a server listens there, or the path cannot be used.
+    """
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    with listener:
+        try:
+            with _only_one(Path(path).parent):
+                _clear(path)
+                listener.bind(path)
+                os.chmod(path, 0o600)  # before it listens, so that nobody else can have connected
+                listener.listen(64)
+                own = os.stat(path)
+        except OSError as error:
+            raise ConfigError(
+                f"no socket can be made at {path}: {error.strerror or error}. Give another: --socket"
+            ) from None
+        try:
+            yield listener
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.stat(path), own):
+                    os.unlink(path)
+
+
+@contextlib.contextmanager
+def _only_one(folder: Path) -> Iterator[None]:
+    """Let one process at a time take a socket in a folder; the system forgets it when the process ends."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        end = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.02)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _clear(path: str) -> None:
+    """Remove a socket on which nobody listens."""
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise ConfigError(f"{path} is there and is no socket: give another, --socket")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)
+            return
+        except BlockingIOError:  # it listens, and is busy
+            pass
+    raise ConfigError(
+        f"a server listens at {path} already: end it, or give this one another socket, --socket"
+    )
+
+
+def _check_limits(tenant: str, limits: TenantSection, others: list[Job], job: Job) -> None:
+    if len(others) >= limits.jobs:
+        raise ConfigError(
+            f"tenant {tenant!r} has {len(others)} jobs that have not ended, and may have {limits.jobs}: wait for one"
+        )
+    total = sum(other.estimate.own_bytes for other in (*others, job))
+    if limits.num_bytes is not None and total > limits.num_bytes:
+        raise ConfigError(
+            f"jobs of tenant {tenant!r} would take {total:,} bytes by themselves, and may take {limits.num_bytes:,}: "
+            "wait for one"
+        )
+
+
+def _read(section: GraphSection) -> Any:
+    if section.path is not None:
+        return load(section.path, **section.load_options)
+    name, options = section.generator_call
+    return generate(name, **options)
+
+
+def _bytes_of(found: Result | dict[str, Any]) -> int:
+    return sum(found._fields[name].nbytes for name in found.fields) if isinstance(found, Result) else 0
