@@ -28,7 +28,7 @@ def serve(pool_file: str, socket: str | None) -> int:
     from sigps.serve.server import Server
 
     with Server(read_pool_file(pool_file, socket)) as server:
-        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
         def stop(number: int, _: object) -> None:
             signal.signal(number, before[number])  # a second one ends it at once

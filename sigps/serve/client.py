@@ -10,7 +10,6 @@ from typing import Any
 
 from sigps.errors import ConfigError, ServerError
 from sigps.job.result import Result
-from sigps.model.fields import Field
 from sigps.model.vertex import Vertex
 from sigps.serve.job import JobRow
 from sigps.serve.pool_file import default_socket

@@ -136,6 +136,11 @@ class Pool:
             self._forget(self._graphs.pop(name))
             self._admit()
 
+    def graphs(self) -> dict[str, Graph]:
+        """Return the graphs that are kept, by name."""
+        with self._lock:
+            return dict(self._graphs)
+
     def submit(
         self,
         program: Vertex,

@@ -75,7 +75,8 @@ class Server:
         self._jobs: dict[int, Job] = {}
         self._ended: OrderedDict[int, Result | dict[str, Any]] = OrderedDict()
         self._connections: set[socket.socket] = set()
-        self._woken, self._waker = socket.socketpair()
+        self._woken: socket.socket
+        self._waker: socket.socket
         self._pool: Pool
         self._verbs: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "submit": self._submit,
@@ -88,6 +89,7 @@ class Server:
 
     def __enter__(self) -> Server:
         with contextlib.ExitStack() as stack:
+            self._woken, self._waker = map(stack.enter_context, socket.socketpair())
             self._listener = stack.enter_context(listening(self.file.socket))
             self._pool = stack.enter_context(pool(**self.file.options))
             for name, section in self.file.graphs.items():
@@ -186,6 +188,8 @@ class Server:
             raise ConfigError(f"a server takes no option {wrong[0]!r}; it takes: {', '.join(_OPTIONS)}")
         if not isinstance(given.get("partitioner", ""), str):
             raise ConfigError("partitioner= must be a name: no code crosses the socket")
+        if isinstance(priority, bool) or not isinstance(priority, int):
+            raise ConfigError(f"priority={priority!r} must be a whole number")
         limits, graph = self._limits(tenant), self._name(message.get("graph"))
         with self._submitting:  # so that limits hold, and programs are analysed one at a time
             job = self._pool.submit(
@@ -235,12 +239,12 @@ class Server:
             or "none"
         )
         raise ConfigError(
-            f"this server has no graph of the same file and options as the job's. It has: {known}. Name one: --graph NAME"
+            f"this server has no graph of the same file and options as the job's. It has: {known}. "
+            "Name one: --graph NAME"
         )
 
     def _graphs(self, _: dict[str, Any]) -> dict[str, Any]:
-        graphs = self._pool._graphs
-        return {"graphs": [[name, g.num_vertices, g.num_edges] for name, g in graphs.items()]}
+        return {"graphs": [[name, g.num_vertices, g.num_edges] for name, g in self._pool.graphs().items()]}
 
     def _wait(self, message: dict[str, Any]) -> dict[str, Any]:
         found = self._job(message)
@@ -248,7 +252,7 @@ class Server:
         if not isinstance(seconds, (int, float)) or not 0 <= seconds <= _WAIT_SECONDS:
             raise ConfigError(f"seconds={seconds!r} must be 0 to {_WAIT_SECONDS:g}")
         if isinstance(found, Job):
-            with contextlib.suppress(BaseException):
+            with contextlib.suppress(TimeoutError):
                 found.future.exception(seconds)
             return {"ended": found.future.done()}
         return {"ended": True}

@@ -217,9 +217,8 @@ def _in_memory(table: Result | EdgeFields, about: Mapping[str, Any]) -> int:
     made = table.to_arrow().replace_schema_metadata({b"sigps": msgpack.packb(notes)})
     descriptor = os.memfd_create("sigps-result", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
-        with os.fdopen(os.dup(descriptor), "wb") as file:
-            with pyarrow.ipc.new_file(file, made.schema) as writer:
-                writer.write_table(made)
+        with os.fdopen(os.dup(descriptor), "wb") as file, pyarrow.ipc.new_file(file, made.schema) as writer:
+            writer.write_table(made)
         seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
         fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
     except BaseException:
