@@ -159,8 +159,9 @@ def result(number: int, output: str | None, socket: str | None) -> int:
 
 def _check(job: JobConfig) -> None:
     """Check that a server can do what the job asks for."""
+    default = type(job).model_fields
     for key in ("many", "checkpoint", "updates", "exchange", "faults"):
-        if key in job.model_fields_set:
+        if getattr(job, key) != default[key].default:
             raise ConfigError(f"{job.name}: {key} is not for a server's jobs: leave it out, or use sigps run")
 
 

@@ -145,9 +145,7 @@ class Server:
                     self._answer(connection, message)
             except (ConfigError, FrameError) as error:
                 log.warning("a connection was closed: %s", error)
-                send_frame(
-                    connection, reply_of(error if isinstance(error, ConfigError) else ConfigError(str(error)))
-                )
+                _refuse(connection, ConfigError(str(error)))
             finally:
                 with self._lock:
                     self._connections.discard(connection)
@@ -289,6 +287,17 @@ class Server:
             num_bytes = sum(_bytes_of(found) for found in self._ended.values())
             while len(self._ended) > 1 and (len(self._ended) > _ENDED or num_bytes > self.file.result_bytes):
                 num_bytes -= _bytes_of(self._ended.popitem(last=False)[1])
+
+
+def _refuse(connection: socket.socket, error: ConfigError) -> None:
+    """Say why, and take in what still comes for a moment: closing at once would throw away the reply, too."""
+    send_frame(connection, reply_of(error))
+    connection.shutdown(socket.SHUT_WR)
+    end = time.monotonic() + 1.0
+    while (left := end - time.monotonic()) > 0:
+        connection.settimeout(left)
+        if not connection.recv(1 << 16):
+            return
 
 
 @contextlib.contextmanager
