@@ -12,10 +12,10 @@ from sigps.errors import ConfigError, ServerError
 from sigps.job.result import Result
 from sigps.model.vertex import Vertex
 from sigps.serve.job import JobRow
-from sigps.serve.pool_file import default_socket
 from sigps.serve.wire import (
     FrameError,
     connected,
+    default_socket,
     error_of,
     read_frame,
     read_tables,

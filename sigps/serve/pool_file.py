@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,8 +17,9 @@ from sigps.job.config import Count, GraphSection, Section, check_job, validated
 from sigps.job.importing import import_program
 from sigps.job.yaml_source import Source, read_yaml
 from sigps.model.vertex import Vertex
+from sigps.serve.wire import default_socket
 
-__all__ = ["PoolFile", "TenantSection", "default_socket", "read_pool_file"]
+__all__ = ["PoolFile", "TenantSection", "read_pool_file"]
 
 
 class TenantSection(Section):
@@ -107,12 +109,6 @@ def read_pool_file(path: str | Path, socket: str | None = None) -> PoolFile:
     )
 
 
-def default_socket() -> str:
-    """Return where a server of this user listens that was told nothing else."""
-    folder = os.environ.get("XDG_RUNTIME_DIR", "")
-    return f"{folder}/sigps.sock" if os.path.isdir(folder) else f"/tmp/sigps-{os.getuid()}.sock"
-
-
 def _graph(source: Source, name: str, folder: Path) -> GraphSection:
     """Return one of the graphs, checked as that of a job is."""
     origins = {
@@ -129,8 +125,9 @@ def _programs(specs: list[str], folder: Path) -> dict[str, type[Vertex]]:
     found: dict[str, type[Vertex]] = {}
     for spec in specs:
         if spec == "sigps.apps:*":
-            import sigps.apps as apps
-
+            apps = importlib.import_module(
+                "sigps.apps"
+            )  # which imports all public names, and so this package's
             values = {f"sigps.apps:{name}": getattr(apps, name) for name in apps.__all__}
             found |= {k: v for k, v in values.items() if isinstance(v, type) and issubclass(v, Vertex)}
         else:

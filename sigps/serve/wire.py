@@ -31,6 +31,7 @@ __all__ = [
     "LARGEST_FRAME",
     "FrameError",
     "connected",
+    "default_socket",
     "error_of",
     "peer_uid",
     "read_frame",
@@ -69,6 +70,12 @@ def connected(path: str) -> socket.socket:
         found.close()
         raise ConfigError(f"the server at {path} is of user {owner}, not yours: give another socket")
     return found
+
+
+def default_socket() -> str:
+    """Return where a server of this user listens that was told nothing else."""
+    folder = os.environ.get("XDG_RUNTIME_DIR", "")
+    return f"{folder}/sigps.sock" if os.path.isdir(folder) else f"/tmp/sigps-{os.getuid()}.sock"
 
 
 def peer_uid(connection: socket.socket) -> int:
