@@ -20,8 +20,11 @@ __all__ = [
     "Kernel",
     "Module",
     "check_fits",
+    "checked",
+    "count_beside_pool",
     "find_gpu",
     "free_bytes",
+    "limit_memory",
     "map_host_page",
     "reachable",
     "what_is_missing",
@@ -137,8 +140,8 @@ def map_host_page(address: int) -> int:
     flags = driver.CU_MEMHOSTREGISTER_PORTABLE | driver.CU_MEMHOSTREGISTER_DEVICEMAP
     code = driver.cuMemHostRegister(address, mmap.PAGESIZE, flags)[0]
     if code != driver.CUresult.CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED:
-        _checked((code,))
-    return int(_checked(driver.cuMemHostGetDevicePointer(address, 0)))
+        checked((code,))
+    return int(checked(driver.cuMemHostGetDevicePointer(address, 0)))
 
 
 def word_reader(gpu: Gpu, address: int) -> Callable[[], int]:
@@ -159,10 +162,42 @@ def word_reader(gpu: Gpu, address: int) -> Callable[[], int]:
 
 
 def free_bytes() -> int:
-    """Return what the current GPU has free, CuPy's reserve among it."""
+    """Return what this process may still take of the current GPU, CuPy's reserve among it."""
     import cupy
 
-    return int(cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes())
+    pool = cupy.get_default_memory_pool()
+    free = int(cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes())
+    if _limit is None:
+        return free
+    return max(0, min(free, _limit - pool.used_bytes() - _beside_pool))
+
+
+_limit: int | None = None
+_beside_pool = 0
+
+
+def limit_memory(num_bytes: int | None) -> None:
+    """Let this process take no more of a GPU than so many bytes, until the next call; None: all there are.
+
+    CuPy's pool obeys it, and so does `free_bytes`.
+    """
+    import cupy
+
+    global _limit
+    if num_bytes is None and _limit is None:
+        return
+    _limit, pool = num_bytes, cupy.get_default_memory_pool()
+    if num_bytes is not None:
+        pool.free_all_blocks()
+    pool.set_limit(size=0 if num_bytes is None else max(1, num_bytes - _beside_pool))
+
+
+def count_beside_pool(num_bytes: int) -> None:
+    """Count bytes that were taken of a GPU, or given back if below 0, beside CuPy's pool."""
+    global _beside_pool
+    _beside_pool += num_bytes
+    if _limit is not None:
+        limit_memory(_limit)
 
 
 def _gigabytes_per_second(ordinal: int) -> float:
@@ -170,7 +205,7 @@ def _gigabytes_per_second(ordinal: int) -> float:
 
     names = driver.CUdevice_attribute
     kilohertz, bits = (
-        _checked(driver.cuDeviceGetAttribute(name, ordinal))
+        checked(driver.cuDeviceGetAttribute(name, ordinal))
         for name in (
             names.CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE,
             names.CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH,
@@ -218,7 +253,7 @@ class Module:
     def __init__(self, cubin: bytes) -> None:
         from cuda.bindings import driver
 
-        self._module = _checked(driver.cuModuleLoadData(cubin))
+        self._module = checked(driver.cuModuleLoadData(cubin))
 
     def kernel(self, name: str) -> Kernel:
         """Return a kernel by its name.
@@ -228,15 +263,15 @@ class Module:
         """
         from cuda.bindings import driver
 
-        return Kernel(_checked(driver.cuModuleGetFunction(self._module, name.encode())))
+        return Kernel(checked(driver.cuModuleGetFunction(self._module, name.encode())))
 
     def set_address(self, name: str, address: int) -> None:
         """Set a variable of the module that is a pointer."""
         from cuda.bindings import driver
 
-        place = _checked(driver.cuModuleGetGlobal(self._module, name.encode()))
+        place = checked(driver.cuModuleGetGlobal(self._module, name.encode()))
         value = np.array([address], np.uint64)
-        _checked(driver.cuMemcpyHtoD(place, value.ctypes.data, 8))
+        checked(driver.cuMemcpyHtoD(place, value.ctypes.data, 8))
 
 
 class Kernel:
@@ -250,24 +285,24 @@ class Kernel:
     def static_shared_bytes(self) -> int:
         """Return the static shared memory of a block, in bytes."""
         what = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
-        return int(_checked(self._driver.cuFuncGetAttribute(what, self._function)))
+        return int(checked(self._driver.cuFuncGetAttribute(what, self._function)))
 
     def allow_shared_bytes(self, num_bytes: int) -> None:
         """Allow launches with up to `num_bytes` of dynamic shared memory a block."""
         what = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        _checked(self._driver.cuFuncSetAttribute(self._function, what, num_bytes))
+        checked(self._driver.cuFuncSetAttribute(self._function, what, num_bytes))
 
     def blocks_per_sm(self, num_threads: int, shared_bytes: int = 0) -> int:
         """Return how many blocks of `num_threads` threads are resident on a multiprocessor at once."""
         count = self._driver.cuOccupancyMaxActiveBlocksPerMultiprocessor
-        return int(_checked(count(self._function, num_threads, shared_bytes)))
+        return int(checked(count(self._function, num_threads, shared_bytes)))
 
     def largest_cluster(self, num_threads: int, shared_bytes: int = 0) -> int:
         """Return how many blocks a cluster can have, and allow launches with clusters of that size."""
         what = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
-        _checked(self._driver.cuFuncSetAttribute(self._function, what, 1))
+        checked(self._driver.cuFuncSetAttribute(self._function, what, 1))
         config = _launch_config(16, num_threads, shared_bytes)
-        return int(_checked(self._driver.cuOccupancyMaxPotentialClusterSize(self._function, config)))
+        return int(checked(self._driver.cuOccupancyMaxPotentialClusterSize(self._function, config)))
 
     def launch_cluster(
         self, num_blocks: int, num_threads: int, parameters: Sequence[Any], *, shared_bytes: int = 0
@@ -283,7 +318,7 @@ class Kernel:
         config.hStream = cupy.cuda.get_current_stream().ptr
         config.attrs, config.numAttrs = [attribute], 1
         _values, pointers = _packed(parameters)
-        _checked(self._driver.cuLaunchKernelEx(config, self._function, pointers.ctypes.data, 0))
+        checked(self._driver.cuLaunchKernelEx(config, self._function, pointers.ctypes.data, 0))
 
     def launch(
         self,
@@ -310,7 +345,7 @@ class Kernel:
         grid, block = (num_blocks, 1, 1), (num_threads, 1, 1)
         stream = cupy.cuda.get_current_stream().ptr
         extra = () if cooperative else (0,)
-        _checked(start(self._function, *grid, *block, shared_bytes, stream, pointers.ctypes.data, *extra))
+        checked(start(self._function, *grid, *block, shared_bytes, stream, pointers.ctypes.data, *extra))
 
 
 def _launch_config(num_blocks: int, num_threads: int, shared_bytes: int) -> Any:
@@ -333,7 +368,7 @@ def _packed(parameters: Sequence[Any]) -> tuple[list[NDArray[Any]], NDArray[np.u
     return values, np.array([value.ctypes.data for value in values], dtype=np.uint64)
 
 
-def _checked(outcome: tuple[Any, ...]) -> Any:
+def checked(outcome: tuple[Any, ...]) -> Any:
     """Return the result of a driver call; raise DeviceError if it failed."""
     if int(outcome[0]) != 0:
         raise DeviceError(f"the CUDA driver reports {outcome[0].name}")

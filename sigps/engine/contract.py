@@ -164,6 +164,8 @@ class RunOptions:
         patience: Seconds that a GPU waits for another.
         schedule: What a work item of a superstep's messages is.
         cache_bytes: What a run that streams may keep of its edges, unpacked.
+        device_memory: The bytes that it may take of each GPU; None: all there are.
+        stream: Whether edges may stay on the host of a GPU: `"auto"`, where graph and run do not fit.
         initial: The values that states begin with, where they are given: [num_vertices] by gid, by name.
         columns: Those that the graph's vertex columns give: of this rank's rows, [num_rows], by name of the state.
     """
@@ -178,6 +180,8 @@ class RunOptions:
     patience: float = math.inf
     schedule: Schedule = "vertex"
     cache_bytes: int = 0
+    device_memory: int | None = None
+    stream: Literal["auto", "always", "never"] = "auto"
     initial: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 

@@ -23,7 +23,7 @@ from sigps.compiler.cuda.compile import compile_for_cuda
 from sigps.compiler.program import Delivery, VertexProgram
 from sigps.device import cuda, nccl
 from sigps.device.cuda import Gpu
-from sigps.engine.gpu import choice, open_loops
+from sigps.engine.gpu import choice, open_loops, placed_edges
 from sigps.engine.gpu import graph as gpu_graph
 from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.launch import MEDIUM, NO_CLUSTER
@@ -69,7 +69,8 @@ def use_host_as_gpu(monkeypatch: pytest.MonkeyPatch, *, has_nccl: bool = False) 
         monkeypatch.setattr(nccl, "connect", _Nccl)
     monkeypatch.setattr(gpu_variant, "load_variant", _load_variant)
     monkeypatch.setattr(open_loops, "word_reader", lambda gpu, address: lambda: 0)
-    monkeypatch.setattr(gpu_graph, "_layout_kernel", lambda name, gpu, file="layout": _LayoutKernel(name))
+    for module in (gpu_graph, placed_edges):
+        monkeypatch.setattr(module, "layout_kernel", lambda name, gpu, file="layout": _LayoutKernel(name))
     monkeypatch.setattr(gpu_graph, "lay_out", lambda degrees, **_: lay_out(degrees, in_slices=False))
 
 

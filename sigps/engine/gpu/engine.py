@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.account import spent_on
-from sigps.compiler.cuda.compile import compile_for_cuda
+from sigps.compiler.cuda.compile import CudaProgram, compile_for_cuda
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram, compiling
-from sigps.device.cuda import Gpu
+from sigps.device.cuda import Gpu, free_bytes
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.compute_errors import error_of, id_of
 from sigps.engine.direction import (
@@ -31,14 +31,15 @@ from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.columns import cast
 from sigps.engine.gpu.components import GpuComponents, gpu_components
 from sigps.engine.gpu.edge_states import commit_edge_states, kept_edge_state
-from sigps.engine.gpu.graph import graph_on_gpu, ids_fit_32_bits
+from sigps.engine.gpu.graph import division_on_gpu, forget_on_gpu, graph_on_gpu, ids_fit_32_bits
 from sigps.engine.gpu.launch import CLUSTER_DEGREE, NO_CLUSTER, num_blocks
-from sigps.engine.gpu.memory_plan import MOST_SUPERSTEPS
+from sigps.engine.gpu.memory_plan import MOST_SUPERSTEPS, Sizes, bytes_to_walk, plan_run
 from sigps.engine.gpu.numbering import DeviceFields
 from sigps.engine.gpu.open_loops import wait_for_stream, watching_loops
 from sigps.engine.gpu.path_lengths import GpuPathLengths, gpu_path_lengths
 from sigps.engine.gpu.priority import GpuBuckets
 from sigps.engine.gpu.run_memory import RunMemory
+from sigps.engine.gpu.spilling import Spilling, Stream, choose_spilling
 from sigps.engine.gpu.tiling import Tiling, choose_tiling
 from sigps.engine.gpu.triangles import count_around
 from sigps.engine.gpu.variant import Variant
@@ -52,6 +53,7 @@ from sigps.kernels.cuda.lease import (
     FAULT_BITS,
     FAULTED,
     FINISHED,
+    HUB_DEGREE,
     MASTER_FAULTED,
     NO_CAPACITY,
     NO_VERTEX,
@@ -65,6 +67,10 @@ from sigps.kernels.cuda.lease import (
 from sigps.kernels.direction import FORCED, PULL, PUSH
 
 __all__ = ["GpuEngine", "GpuProgram"]
+
+
+_MANY = 4096
+"""Bytes a vertex and edge that no run takes: where there are so many, nothing is asked."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,8 @@ class GpuEngine:
         master: The program's master compute, or None. Where it is no plain Python, the device runs it between
             supersteps; else the host does, `master()` after launches of one superstep.
         saves: Whether `save` is called now and then: then no cluster delivers what is in flight.
+        stream: Whether edges may stay on the host (`choose_spilling`).
+        is_limited: Whether the user limits what the run takes of the GPU.
         schedule: What a work item is. An edge: then nothing is sent out of turn, and there is no cluster.
     """
 
@@ -114,6 +122,8 @@ class GpuEngine:
         master: MasterCompute | None = None,
         saves: bool = False,
         schedule: Schedule = "vertex",
+        stream: Stream = "auto",
+        is_limited: bool = False,
     ) -> None:
         if subgraph.outgoing is not None:
             check_names(native.program.edge_states, subgraph.outgoing.columns)
@@ -129,8 +139,13 @@ class GpuEngine:
         is_listed = native.program.consumption is Consumption.LISTED
         in_order = is_listed or native.program.early_exit is EarlyExit.LOWEST
         self._columns = _column_types(subgraph)
-        tiling = self._tiling(native, forced) if exchange.size == 1 else None
-        self._graph = graph_on_gpu(subgraph, native.gpu, sorts_rows=not in_order, tiling=tiling)
+        tiling = spilling = None
+        if exchange.size == 1:
+            spilling = self._spilling(native, stream, sorts_rows=not in_order, is_limited=is_limited)
+            tiling = self._tiling(native, forced) if spilling is None else None
+        self._graph = graph_on_gpu(
+            subgraph, native.gpu, sorts_rows=not in_order, tiling=tiling, spilling=spilling
+        )
         self._has_narrow_ids = self._everywhere(self._graph.has_narrow_ids)
         self._running = native.program
         self._variant = self._compiled(self._running)
@@ -159,15 +174,50 @@ class GpuEngine:
         self._lease["asks_master"] = self._asks_master
         self._lease["counts_messages"] = master is not None and master.counts_messages
 
+    def _spilling(
+        self, native: GpuProgram, stream: Stream, *, sorts_rows: bool, is_limited: bool
+    ) -> Spilling | None:
+        """Return how edges are divided between the GPU and its host; None where all are on the GPU."""
+        subgraph, program, free = self._subgraph, native.program, free_bytes()
+        num_edges = subgraph.incoming.ends.size
+        counts = {
+            "num_vertices": subgraph.num_owned,
+            "num_edges": num_edges * (1 if subgraph.goes_both_ways else 2),
+            "num_columns": len(program.edge_columns),
+        }
+        kept = division_on_gpu(subgraph, sorts_rows=sorts_rows)
+        if stream != "never" and isinstance(kept, Spilling):
+            return kept
+        if stream == "never" or (stream == "auto" and _MANY * sum(counts.values()) < free):
+            return None
+        sizes = Sizes(
+            subgraph.num_owned,
+            num_edges,
+            int(np.count_nonzero(subgraph.out_degrees > HUB_DEGREE)),
+            num_out_edges=num_edges if program.reads_edges else 0,
+        )
+        compiled = self._compiled_for_rows(native)
+        plan = plan_run(compiled, sizes, has_cluster=True, goes_by_edge=self._goes_by_edge)
+        run_bytes = plan.nbytes + plan.state_bytes + bytes_to_walk(program, sizes.num_out_edges)
+        if stream == "auto" and kept is not None and run_bytes <= free:
+            return None
+        forget_on_gpu(subgraph)
+        return choose_spilling(
+            stream, free=free_bytes(), is_limited=is_limited, run_bytes=run_bytes, **counts
+        )
+
+    def _compiled_for_rows(self, native: GpuProgram) -> CudaProgram:
+        with spent_on("compile"), compiling:
+            narrow = ids_fit_32_bits(self._subgraph)
+            return compile_for_cuda(
+                native.program, dict(self._columns), narrow_ids=narrow, arch=self._gpu.arch
+            )
+
     def _tiling(self, native: GpuProgram, forced: Direction | None) -> Tiling | None:
         """Return how in-edges go into tiles; None where the program or the user does not let them."""
         if self._goes_by_edge or forced == "push" or not native.program.sends_together:
             return None
-        with spent_on("compile"), compiling:
-            narrow = ids_fit_32_bits(self._subgraph)
-            compiled = compile_for_cuda(
-                native.program, dict(self._columns), narrow_ids=narrow, arch=self._gpu.arch
-            )
+        compiled = self._compiled_for_rows(native)
         return choose_tiling(compiled, shared_bytes=self._gpu.shared_bytes, num_blocks=self._gpu.num_sms)
 
     def _run_memory(self) -> RunMemory:

@@ -8,26 +8,26 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.account import spent_on
-from sigps.device.cuda import Gpu, Kernel, Module, check_fits
-from sigps.device.transfers import fill_with, send
-from sigps.engine.gpu.layout import LOOKING_UP, Rows, lay_out, rows_of_positions
-from sigps.engine.gpu.memory_plan import ORDERING, SORTING
+from sigps.device.cuda import Gpu, check_fits
+from sigps.engine.gpu.layout import Rows, lay_out
 from sigps.engine.gpu.numbering import Numbering
+from sigps.engine.gpu.placed_edges import PlacedEdges, layout_kernel, offsets_of
 from sigps.engine.gpu.row_moves import KernelMoves
+from sigps.engine.gpu.spilled_edges import SpilledEdges
+from sigps.engine.gpu.spilling import Spilling
 from sigps.engine.gpu.tiles import TiledEdges, tiled_edges
 from sigps.engine.gpu.tiling import Tiling
 from sigps.engine.gpu.walked_rows import WalkedRows
 from sigps.engine.partition.edge_list import EdgeList
-from sigps.engine.partition.subgraph import Subgraph, columns_of
-from sigps.kernels.cuda.lease import EDGES, HUB_DEGREE
+from sigps.engine.partition.subgraph import Subgraph
+from sigps.kernels.cuda.lease import HUB_DEGREE
 
-__all__ = ["GpuGraph", "graph_on_gpu", "ids_fit_32_bits"]
+__all__ = ["GpuGraph", "division_on_gpu", "forget_on_gpu", "graph_on_gpu", "ids_fit_32_bits"]
 
 
 class GpuGraph:
@@ -47,18 +47,25 @@ class GpuGraph:
         has_narrow_ids: Whether every id that compute() sees fits an int32.
         is_sorted: Whether the edges of each row of `incoming` are in ascending order of their sources' local ids.
         tiles: In-edges in tiles and rows, which `incoming` then is; for programs that pull alone. Else None.
+        spilling: How edges are divided between the device and the host; None where all are on the device.
         kept: What runs leave for later runs on the graph.
     """
 
-    incoming: _EdgesOnGpu | TiledEdges
-    outgoing: _EdgesOnGpu | TiledEdges
+    incoming: PlacedEdges | TiledEdges
+    outgoing: PlacedEdges | TiledEdges
 
     def __init__(
-        self, subgraph: Subgraph, gpu: Gpu, *, sorts_rows: bool, tiling: Tiling | None = None
+        self,
+        subgraph: Subgraph,
+        gpu: Gpu,
+        *,
+        sorts_rows: bool,
+        tiling: Tiling | None = None,
+        spilling: Spilling | None = None,
     ) -> None:
         import cupy
 
-        self._gpu = gpu
+        self._gpu, self.spilling = gpu, spilling
         self.numbering = numbering = Numbering(cupy, subgraph)
         self.num_owned, self.num_lids = numbering.num_owned, numbering.num_lids
         self.is_symmetric = subgraph.gids is None and subgraph.goes_both_ways
@@ -68,7 +75,7 @@ class GpuGraph:
             self.in_degrees = cupy.asarray(numbering.in_degrees)
         else:
             rows = lay_out(numbering.in_degrees)
-            self.incoming = _EdgesOnGpu(subgraph.incoming, rows, numbering.lids, gpu, sorts_rows)
+            self.incoming = self._placed(subgraph.incoming, rows, numbering.lids_on_host, sorts_rows)
             self.outgoing = self.incoming if self.is_symmetric else self._by_source(subgraph.pushed)
             self.in_degrees = self.incoming.rows.degrees
         self.out_degrees, degrees = self._out_degrees()
@@ -88,7 +95,7 @@ class GpuGraph:
         numbering = self.numbering
 
         def launch(name: str, num_threads: int, *arguments: Any) -> None:
-            kernel = _layout_kernel(name, self._gpu, "layout" if name in _OF_ROWS else "tile_layout")
+            kernel = layout_kernel(name, self._gpu, "layout" if name in _OF_ROWS else "tile_layout")
             kernel.launch(_grid(self._gpu, num_threads), 256, arguments)
 
         given = numbering.subgraph.incoming, numbering.lids, numbering.in_degrees, launch
@@ -102,7 +109,7 @@ class GpuGraph:
         """Return the out-edges of each local id, on the device and on the host."""
         import cupy
 
-        if isinstance(self.outgoing, _EdgesOnGpu):
+        if isinstance(self.outgoing, PlacedEdges):
             return self.outgoing.rows.degrees, self.outgoing.degrees_on_host
         if self.is_symmetric:
             return self.in_degrees, self.numbering.in_degrees
@@ -110,10 +117,8 @@ class GpuGraph:
         degrees[self.numbering.lids_on_host] = self.numbering.subgraph.out_degrees
         return cupy.asarray(degrees), degrees
 
-    def _by_source(self, edges: EdgeList) -> _EdgesOnGpu:
+    def _by_source(self, edges: EdgeList) -> PlacedEdges:
         """Lay edges out whose sources may be ghosts; local ids of no vertex get empty rows."""
-        import cupy
-
         unused = np.ones(self.num_lids, dtype=np.bool_)
         unused[self.numbering.lids_on_host] = False
         lids = np.concatenate([self.numbering.lids_on_host, np.flatnonzero(unused).astype(np.uint32)])
@@ -123,11 +128,22 @@ class GpuGraph:
         degrees[lids] = np.diff(filled).astype(np.uint32)
         rows = lay_out(degrees, in_slices=False)
         on_host = EdgeList(filled, edges.ends, edges.columns)
-        return _EdgesOnGpu(on_host, rows, cupy.asarray(lids), self._gpu, False)
+        return self._placed(on_host, rows, lids, False)
+
+    def _placed(self, edges: EdgeList, rows: Rows, lids: NDArray[np.uint32], sorts_rows: bool) -> PlacedEdges:
+        """Bring edges to their positions; `lids` is the local id of each row on the host, and of ends."""
+        import cupy
+
+        on_device = self.numbering.lids if lids is self.numbering.lids_on_host else cupy.asarray(lids)
+        if self.spilling is None:
+            return PlacedEdges(edges, rows, on_device, self._gpu, sorts_rows)
+        order = np.empty(lids.size, dtype=np.int64)
+        order[lids] = np.arange(lids.size)
+        return SpilledEdges(edges, rows, on_device, order, self._gpu, sorts_rows, self.spilling)
 
     def list_offsets(self) -> Any:
         """Return where each vertex's list of messages begins, one slot an in-edge, [num_owned + 1], uint64."""
-        return _offsets_of(self.numbering.in_degrees)
+        return offsets_of(self.numbering.in_degrees)
 
     def take_rows(self, values: Any, order: Any) -> Any:
         """Return some rows of an array on the device, [rows] or [rows, length], as another.
@@ -141,7 +157,7 @@ class GpuGraph:
         found = cupy.empty((order.size, *values.shape[1:]), dtype=values.dtype)
         if order.size and values[:1].size:
             length = np.uint64(values[:1].size)
-            kernel = _layout_kernel(f"take_rows_{values.itemsize * 8}_thread_mapped", self._gpu)
+            kernel = layout_kernel(f"take_rows_{values.itemsize * 8}_thread_mapped", self._gpu)
             given = values, order, np.uint64(order.size), length, found
             kernel.launch(_grid(self._gpu, found.size), 256, given)
         return found
@@ -152,7 +168,7 @@ class GpuGraph:
         import cupy
 
         def launch(name: str, num_threads: int, *arguments: Any) -> None:
-            _layout_kernel(name, self._gpu).launch(_grid(self._gpu, num_threads), 256, arguments)
+            layout_kernel(name, self._gpu).launch(_grid(self._gpu, num_threads), 256, arguments)
 
         return WalkedRows(cupy, self.numbering, check_fits, KernelMoves(launch))
 
@@ -167,132 +183,25 @@ class GpuGraph:
         self._arrays.pop(name, None)
 
 
-def _offsets_of(degrees: NDArray[np.uint32]) -> Any:
-    import cupy
-
-    offsets = np.zeros(degrees.size + 1, dtype=np.uint64)
-    np.cumsum(degrees, out=offsets[1:], dtype=np.uint64)
-    return cupy.asarray(offsets)
-
-
 def _grid(gpu: Gpu, num_threads: int) -> int:
     return max(1, min(gpu.num_sms * 16, -(-num_threads // 256)))
-
-
-class _EdgesOnGpu:
-    """Edges at their positions.
-
-    Sorted by the local id of the other end, edges of neighbouring lanes read records that lie together, the most read
-    ones first. Where the order of in-edges means something, it is kept.
-
-    Args:
-        edges: The edges, rows and ends by their numbers on the host.
-        rows: The positions of rows, by local id, on the host.
-        lids: [num_rows or more], uint32: the local id of each number on the host.
-        gpu: The GPU.
-        sorts_rows: Whether to sort each row by the local ids of ends.
-    """
-
-    def __init__(self, edges: EdgeList, rows: Rows, lids: Any, gpu: Gpu, sorts_rows: bool) -> None:
-        import cupy
-
-        self.rows, self.degrees_on_host = rows.on_device(cupy.asarray), rows.degrees
-        self._edges, self._lids, self._gpu, self._sorts_rows = edges, lids, gpu, sorts_rows
-        check_fits(
-            {
-                "edges": 4 * rows.num_positions,
-                "laying them out": edges.ends.size * (SORTING if sorts_rows else 4) + edges.offsets.nbytes,
-            }
-        )
-        self.ends = cupy.zeros(max(rows.num_positions, 1), dtype=cupy.uint32)
-        self._columns: dict[str, Any] = {}
-        if sorts_rows:
-            keys = self._keys()
-            keys.sort()
-            self._move_sorted("place_sorted_ends", keys, self.ends)
-        else:
-            ends = send(edges.ends.astype(np.uint32, copy=False))
-            self._launch("place_ends", lids, cupy.asarray(edges.offsets), ends, self.ends)
-
-    def column(self, name: str) -> Any:
-        """Return an edge column, by position; laid out at its first use."""
-        import cupy
-
-        if name not in self._columns:
-            (values,) = columns_of(self._edges, (name,))
-            check_fits(
-                {
-                    f"edge column {name}": values.dtype.itemsize * self.rows.num_positions,
-                    "laying it out": values.size * (ORDERING if self._sorts_rows else values.dtype.itemsize),
-                }
-            )
-            moved = cupy.zeros(max(self.rows.num_positions, 1), dtype=values.dtype)
-            if values.strides == (0,):
-                fill_with(moved, values[:1].tobytes() or b"\0")
-            elif self._sorts_rows:
-                order = cupy.argsort(self._keys(), kind="stable")
-                what = f"place_sorted_column_{values.dtype.itemsize * 8}"
-                self._move_sorted(what, order, send(values), moved)
-            else:
-                offsets = cupy.asarray(self._edges.offsets)
-                what = f"place_column_{values.dtype.itemsize * 8}"
-                self._launch(what, self._lids, offsets, send(values), moved)
-            self._columns[name] = moved
-        return self._columns[name]
-
-    @functools.cached_property
-    def targets(self) -> Any:
-        """The row of each position, as `rows_of_positions` returns it; laid out at its first use."""
-        import cupy
-
-        check_fits({"the targets of edges": 4 * self.rows.num_positions, "laying them out": LOOKING_UP})
-        return rows_of_positions(cupy, self.rows)
-
-    def structure(self) -> Any:
-        """Return what kernels take."""
-        filled = np.zeros((), dtype=EDGES)
-        rows = self.rows
-        arrays = {"offsets": rows.offsets, "slices": rows.slices, "ends": self.ends, "degrees": rows.degrees}
-        for name, array in arrays.items():
-            filled[name] = array.data.ptr
-        filled["num_csr_rows"], filled["num_rows"] = rows.num_csr_rows, rows.degrees.size
-        return filled
-
-    def _keys(self) -> Any:
-        """Return for each edge the local ids of its row and of its other end, as one number."""
-        import cupy
-
-        ends = send(self._edges.ends.astype(np.uint32, copy=False))
-        keys = cupy.empty(ends.size, dtype=cupy.uint64)
-        self._launch("make_keys", self._lids, cupy.asarray(self._edges.offsets), ends, keys)
-        return keys
-
-    def _move_sorted(self, what: str, *arrays: Any) -> None:
-        """Bring what has the order of keys to its positions."""
-        self._launch(what, _offsets_of(self.degrees_on_host), *arrays)
-
-    def _launch(self, what: str, *arrays: Any) -> None:
-        kernel = _layout_kernel(f"{what}_warp_mapped", self._gpu)
-        blocks = max(1, min(self._gpu.num_sms * 16, self.rows.degrees.size // 8))
-        kernel.launch(blocks, 256, (self.structure(), *arrays))
 
 
 _OF_ROWS = ("make_keys_warp_mapped", "take_rows_32_thread_mapped")
 """What tiles take of `layout.cu`."""
 
 
-@functools.cache
-@spent_on("compile")
-def _layout_kernel(name: str, gpu: Gpu, file: str = "layout") -> Kernel:
-    from sigps.device.linking import link_kernel
-
-    return Module(link_kernel(file, gpu.arch)).kernel(name)
-
-
 _on_gpu: weakref.WeakKeyDictionary[Subgraph, dict[Any, GpuGraph]] = weakref.WeakKeyDictionary()
 
 
-def graph_on_gpu(subgraph: Subgraph, gpu: Gpu, *, sorts_rows: bool, tiling: Tiling | None = None) -> GpuGraph:
+def graph_on_gpu(
+    subgraph: Subgraph,
+    gpu: Gpu,
+    *,
+    sorts_rows: bool,
+    tiling: Tiling | None = None,
+    spilling: Spilling | None = None,
+) -> GpuGraph:
     """Return a partition's edges on a GPU; laid out once, and dropped with the partition.
 
     Args:
@@ -300,8 +209,15 @@ def graph_on_gpu(subgraph: Subgraph, gpu: Gpu, *, sorts_rows: bool, tiling: Tili
         gpu: The GPU; the current one.
         sorts_rows: Whether the order of in-edges means nothing, so that the faster one may be taken.
         tiling: How to lay in-edges out in tiles, where that pays; None: in rows.
+        spilling: How to divide edges between the device and the host; None: all are on the device. Once they are
+            divided they stay so for later runs.
     """
     known = _on_gpu.setdefault(subgraph, {})
+    if spilling is not None:
+        key: Any = sorts_rows, "spilled"
+        if key not in known:
+            known[key] = GpuGraph(subgraph, gpu, sorts_rows=sorts_rows, spilling=spilling)
+        return known[key]
     key = sorts_rows if tiling is None else tiling
     if key not in known:
         made = GpuGraph(subgraph, gpu, sorts_rows=sorts_rows, tiling=tiling)
@@ -309,6 +225,19 @@ def graph_on_gpu(subgraph: Subgraph, gpu: Gpu, *, sorts_rows: bool, tiling: Tili
             made = known.setdefault(sorts_rows, made)
         known[key] = made
     return known[key]
+
+
+def division_on_gpu(subgraph: Subgraph, *, sorts_rows: bool) -> Spilling | Literal["whole"] | None:
+    """Return how the edges of a partition that is laid out lie; None where it is not."""
+    known = _on_gpu.get(subgraph, {})
+    if (spilled := known.get((sorts_rows, "spilled"))) is not None:
+        return spilled.spilling
+    return "whole" if any(graph.spilling is None for graph in known.values()) else None
+
+
+def forget_on_gpu(subgraph: Subgraph) -> None:
+    """Drop a partition's edges from the GPU, where they are there."""
+    _on_gpu.pop(subgraph, None)
 
 
 def ids_fit_32_bits(subgraph: Subgraph) -> bool:

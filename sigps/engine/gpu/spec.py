@@ -93,6 +93,7 @@ class GpuSpec(EngineSpec):
         return Needs(derived.reads_edges, derived.reads_neighbors or derived.reads_reverse)
 
     def make(self, context: RunContext) -> Engine:
+        from sigps.device.cuda import limit_memory
         from sigps.engine.gpu.engine import GpuEngine
         from sigps.engine.gpu.peers import GpuPeerEngine
         from sigps.engine.gpu.staged import GpuStagedEngine
@@ -105,7 +106,10 @@ class GpuSpec(EngineSpec):
             "master": MasterCompute.of(context),
             "saves": options.saves,
             "schedule": options.schedule,
+            "stream": options.stream,
+            "is_limited": options.device_memory is not None,
         }
+        limit_memory(options.device_memory)
         given = context.executable.code, context.params(), context.subgraph, exchange
         try:
             if options.has_peers:

@@ -1,0 +1,136 @@
+"""Edges at their positions in the memory of a GPU, by rows."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.account import spent_on
+from sigps.device.cuda import Gpu, Kernel, Module, check_fits
+from sigps.device.transfers import fill_with, send
+from sigps.engine.gpu.layout import LOOKING_UP, Rows, rows_of_positions
+from sigps.engine.gpu.memory_plan import ORDERING, SORTING
+from sigps.engine.partition.edge_list import EdgeList
+from sigps.engine.partition.subgraph import columns_of
+from sigps.kernels.cuda.lease import EDGES
+
+__all__ = ["PlacedEdges", "layout_kernel", "offsets_of"]
+
+
+class PlacedEdges:
+    """Edges at their positions.
+
+    Sorted by the local id of the other end, edges of neighbouring lanes read records that lie together, the most read
+    ones first. Where the order of in-edges means something, it is kept.
+
+    Args:
+        edges: The edges, rows and ends by their numbers on the host.
+        rows: The positions of rows, by local id, on the host.
+        lids: [num_rows or more], uint32: the local id of each number on the host.
+        gpu: The GPU.
+        sorts_rows: Whether to sort each row by the local ids of ends.
+    """
+
+    def __init__(self, edges: EdgeList, rows: Rows, lids: Any, gpu: Gpu, sorts_rows: bool) -> None:
+        import cupy
+
+        self.rows, self.degrees_on_host = rows.on_device(cupy.asarray), rows.degrees
+        self._edges, self._lids, self._gpu, self._sorts_rows = edges, lids, gpu, sorts_rows
+        check_fits(
+            {
+                "edges": 4 * rows.num_positions,
+                "laying them out": edges.ends.size * (SORTING if sorts_rows else 4) + edges.offsets.nbytes,
+            }
+        )
+        self.ends = cupy.zeros(max(rows.num_positions, 1), dtype=cupy.uint32)
+        self._columns: dict[str, Any] = {}
+        if sorts_rows:
+            keys = self._keys()
+            keys.sort()
+            self._move_sorted("place_sorted_ends", keys, self.ends)
+        else:
+            ends = send(edges.ends.astype(np.uint32, copy=False))
+            self._launch("place_ends", lids, cupy.asarray(edges.offsets), ends, self.ends)
+
+    def column(self, name: str) -> Any:
+        """Return an edge column, by position; laid out at its first use."""
+        import cupy
+
+        if name not in self._columns:
+            (values,) = columns_of(self._edges, (name,))
+            check_fits(
+                {
+                    f"edge column {name}": values.dtype.itemsize * self.rows.num_positions,
+                    "laying it out": values.size * (ORDERING if self._sorts_rows else values.dtype.itemsize),
+                }
+            )
+            moved = cupy.zeros(max(self.rows.num_positions, 1), dtype=values.dtype)
+            if values.strides == (0,):
+                fill_with(moved, values[:1].tobytes() or b"\0")
+            elif self._sorts_rows:
+                order = cupy.argsort(self._keys(), kind="stable")
+                what = f"place_sorted_column_{values.dtype.itemsize * 8}"
+                self._move_sorted(what, order, send(values), moved)
+            else:
+                offsets = cupy.asarray(self._edges.offsets)
+                what = f"place_column_{values.dtype.itemsize * 8}"
+                self._launch(what, self._lids, offsets, send(values), moved)
+            self._columns[name] = moved
+        return self._columns[name]
+
+    @functools.cached_property
+    def targets(self) -> Any:
+        """The row of each position, as `rows_of_positions` returns it; laid out at its first use."""
+        import cupy
+
+        check_fits({"the targets of edges": 4 * self.rows.num_positions, "laying them out": LOOKING_UP})
+        return rows_of_positions(cupy, self.rows)
+
+    def structure(self) -> Any:
+        """Return what kernels take."""
+        filled = np.zeros((), dtype=EDGES)
+        rows = self.rows
+        arrays = {"offsets": rows.offsets, "slices": rows.slices, "ends": self.ends, "degrees": rows.degrees}
+        for name, array in arrays.items():
+            filled[name] = array.data.ptr
+        filled["num_csr_rows"], filled["num_rows"] = rows.num_csr_rows, rows.degrees.size
+        return filled
+
+    def _keys(self) -> Any:
+        """Return for each edge the local ids of its row and of its other end, as one number."""
+        import cupy
+
+        ends = send(self._edges.ends.astype(np.uint32, copy=False))
+        keys = cupy.empty(ends.size, dtype=cupy.uint64)
+        self._launch("make_keys", self._lids, cupy.asarray(self._edges.offsets), ends, keys)
+        return keys
+
+    def _move_sorted(self, what: str, *arrays: Any) -> None:
+        """Bring what has the order of keys to its positions."""
+        self._launch(what, offsets_of(self.degrees_on_host), *arrays)
+
+    def _launch(self, what: str, *arrays: Any) -> None:
+        kernel = layout_kernel(f"{what}_warp_mapped", self._gpu)
+        blocks = max(1, min(self._gpu.num_sms * 16, self.rows.degrees.size // 8))
+        kernel.launch(blocks, 256, (self.structure(), *arrays))
+
+
+def offsets_of(degrees: NDArray[np.uint32]) -> Any:
+    """Return where rows of so many edges begin, one after another, [rows + 1], uint64, on the device."""
+    import cupy
+
+    offsets = np.zeros(degrees.size + 1, dtype=np.uint64)
+    np.cumsum(degrees, out=offsets[1:], dtype=np.uint64)
+    return cupy.asarray(offsets)
+
+
+@functools.cache
+@spent_on("compile")
+def layout_kernel(name: str, gpu: Gpu, file: str = "layout") -> Kernel:
+    """Return a kernel that lays edges out; loaded once a GPU."""
+    from sigps.device.linking import link_kernel
+
+    return Module(link_kernel(file, gpu.arch)).kernel(name)
