@@ -169,7 +169,7 @@ def free_bytes() -> int:
     free = int(cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes())
     if _limit is None:
         return free
-    return max(0, min(free, _limit - pool.used_bytes() - _beside_pool))
+    return max(0, min(free, _limit - int(pool.used_bytes()) - _beside_pool))
 
 
 _limit: int | None = None

@@ -150,6 +150,7 @@ class EngineSection(Section):
     trace: list[VertexId] | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     host_memory: int | str | None = None
+    device_memory: int | str | None = None
     stream: Literal["auto", "always", "never"] = "auto"
 
 

@@ -22,7 +22,7 @@ from sigps.job.device_choice import choose_engine
 from sigps.job.importing import stop_if_imported
 from sigps.job.initial import check_ids, column_values, initial_values, with_initial
 from sigps.job.result import Result
-from sigps.job.streaming import Stream, decide_streaming
+from sigps.job.streaming import Stream, decide_streaming, device_limit
 from sigps.model.vector import VectorType
 from sigps.model.vertex import Vertex
 
@@ -99,6 +99,7 @@ def prepared(
     seed: int,
     initial: Mapping[str, Any] | Result | None,
     host_memory: int | str | None,
+    device_memory: int | str | None,
     stream: Stream,
 ) -> Prepared:
     """Check the options of a run, choose its engine, and compile the program; options and errors are those of `run`."""
@@ -157,6 +158,8 @@ def prepared(
         program, derived, graph, device, options, host_memory=host_memory, stream=stream,
         num_threads=manager.num_threads,
     )  # fmt: skip
+    limit = device_limit(device_memory, stream, device, graph.group.size)
+    options = replace(options, stream=stream, device_memory=limit)
     if streams and asynchronous is True:
         raise ConfigError("asynchronous=True is not built for edges that are streamed. Leave it out")
     if streams is not None and graph.group.rank == 0:

@@ -55,6 +55,7 @@ def run(
     seed: int = 0,
     initial: Mapping[str, Any] | Result | None = None,
     host_memory: int | str | None = None,
+    device_memory: int | str | None = None,
     stream: Stream = "auto",
 ) -> Result:
     """Run a vertex program on a graph until it ends. Collective under `mpirun`.
@@ -104,16 +105,18 @@ def run(
             result on the same vertices, whose states of the same names are taken. The same on all ranks.
         host_memory: The most bytes that the run may take of a rank's memory, a number or a text such as `"8GB"`; on CPU
             cores. None for no limit.
+        device_memory: The most bytes that it may take of the GPU, likewise; of one rank.
         stream: Whether edges stay in the packed store from which `sigps.load` opened the graph, and are unpacked
             while they are used, with equal results: `"auto"`, where the run does not fit `host_memory`, `"always"` or
-            `"never"`. The store's rows must be in the given order (`Graph.save(..., packed=True, order="given")`).
+            `"never"`. The store's rows must be in the given order (`Graph.save(..., packed=True, order="given")`). On
+            one GPU, of any graph: whether edges that do not fit it, or `device_memory`, stay in the host's memory.
 
     Raises:
         CompileError: If compute() cannot be compiled.
         ComputeError: If arithmetic of compute() has no result: a whole number beyond its type, a division by zero.
         ConfigError: If an option is wrong.
         DeviceError: If there is no GPU, it is not built for what the program does, or has too little memory; or the run
-            does not fit `host_memory` and cannot stream.
+            does not fit `host_memory` or `device_memory` and cannot stream.
         GraphError: If the graph is empty or lacks a vertex or column that the program names.
         StateLogError: If there are logs, and all are damaged or another job's.
 
@@ -147,6 +150,7 @@ def run(
         "seed": seed,
         "initial": initial,
         "host_memory": host_memory,
+        "device_memory": device_memory,
         "stream": stream,
     }
     status = (

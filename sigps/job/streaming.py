@@ -18,7 +18,7 @@ from sigps.model.vertex import Vertex
 if TYPE_CHECKING:
     from sigps.compiler.program import VertexProgram
 
-__all__ = ["Stream", "Streaming", "decide_streaming"]
+__all__ = ["Stream", "Streaming", "decide_streaming", "device_limit"]
 
 Stream = Literal["auto", "always", "never"]
 
@@ -85,6 +85,8 @@ def decide_streaming(
     limit = None if host_memory is None else bytes_of(host_memory, "host_memory")
     if limit is not None and device == "cuda":
         raise ConfigError("host_memory limits runs on CPU cores; device='cuda' has its own: leave it out")
+    if device == "cuda":
+        return None
     if stream == "always":
         _require(program, derived, graph, device, options)
     needed = resident = 0
@@ -124,6 +126,21 @@ def decide_streaming(
     streamed = pages - pages * cached // max(unpacked, 1)
     why = "it was asked for" if limit is None or needed <= limit else f"host_memory is {_text(limit)}"
     return Streaming(room, cached, streamed, needed, rows.where, why)
+
+
+def device_limit(device_memory: int | str | None, stream: Stream, device: str, num_ranks: int) -> int | None:
+    """Return the bytes that a run may take of its GPU; None for no limit.
+
+    Raises:
+        ConfigError: If the option is wrong, or is not built for the device or for several ranks.
+    """
+    if device_memory is not None and device in ("cpu", "python"):
+        raise ConfigError(f"device_memory limits runs on a GPU; device={device!r} has host_memory")
+    if num_ranks > 1 and (device_memory is not None or (stream == "always" and device == "cuda")):
+        raise ConfigError(
+            "device_memory and stream='always' are built for one GPU: leave them out, or run on one rank"
+        )
+    return None if device_memory is None else bytes_of(device_memory, "device_memory")
 
 
 def _text(limit: int | None) -> str:

@@ -11,6 +11,8 @@ from battery import BATTERY, Sample
 
 import sigps.apps
 from sigps import Vertex, run
+from sigps.engine.gpu import engine as gpu_engine
+from sigps.engine.gpu.spilling import Spilling, Stream
 from sigps.model.fields import Field
 
 pytestmark = pytest.mark.gpu
@@ -28,12 +30,16 @@ def program_of(name: str, sample: Sample) -> Vertex:
     return app(**{f.name: next(ends) if f.is_vertex_id else 0.001 for f in needed}, **GIVEN.get(name, {}))
 
 
+@pytest.mark.parametrize("stream", ["auto", "always"])
 @pytest.mark.parametrize("graph", ["skewed", "grid", "sparse_ids", "weight_ties"])
 @pytest.mark.parametrize("name", sorted(sigps.apps.__all__))
-def test_as_on_the_cpu(name: str, graph: str) -> None:
+def test_as_on_the_cpu(name: str, graph: str, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    if stream == "always":  # in pieces of 32 rows, all of them on the host
+        monkeypatch.setattr(gpu_engine, "choose_spilling", lambda *_, **__: Spilling(0.0, 1))
     sample = BATTERY[graph]
     program = program_of(name, sample)
-    expected, found = (run(program, sample.build(), device=device) for device in ("cpu", "cuda"))
+    expected = run(program, sample.build(), device="cpu")
+    found = run(program, sample.build(), device="cuda", stream=stream)
     assert found.device == "cuda"
     kept = [(found, expected)]
     if program.declaration.edge_states:
