@@ -6,6 +6,7 @@ read 128 bytes and more at a time, while a copy takes 55 (NVIDIA H200). To pin i
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from sigps.device.cuda import checked, count_beside_pool
@@ -103,6 +104,8 @@ class _Mapping:
         checked(driver.cuMemSetAccess(address, size, access, len(access)))
 
     def __del__(self) -> None:
+        if sys.is_finalizing():  # the process ends, and its memory with it
+            return
         for address, size in self.__dict__.get("_mapped", ()):
             self._driver.cuMemUnmap(address, size)
         count_beside_pool(-self.__dict__.get("_on_device", 0))

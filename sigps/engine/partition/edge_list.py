@@ -54,13 +54,13 @@ def in_order(
     *,
     num_threads: int = 1,
 ) -> EdgeList:
-    """Return rows in another order.
+    """Return rows, or some of them, in another order.
 
     Columns are moved when they are first read: few programs read them all.
 
     Args:
         rows: The edges.
-        order: [rows]: the number of each row before.
+        order: [rows or fewer]: the number of each row before.
         new_ids: The new id of each end, by its id; None where ends keep theirs.
         num_threads: Threads that move them.
     """
@@ -73,7 +73,7 @@ def in_order(
     cuts = [0, *np.searchsorted(offsets, goals[1:-1]).tolist(), order.size]
 
     def moved(values: NDArray[Any], new_ids: NDArray[np.uint32] | None = None) -> NDArray[Any]:
-        result = np.empty(values.size, dtype=values.dtype if new_ids is None else new_ids.dtype)
+        result = np.empty(int(offsets[-1]), dtype=values.dtype if new_ids is None else new_ids.dtype)
 
         def move(span: tuple[int, int]) -> None:
             first, last = span
