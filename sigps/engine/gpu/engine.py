@@ -7,6 +7,8 @@ a run itself, and the host reads statistics when a launch is over.
 from __future__ import annotations
 
 import contextlib
+import functools
+import logging
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -31,7 +33,7 @@ from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.columns import cast
 from sigps.engine.gpu.components import GpuComponents, gpu_components
 from sigps.engine.gpu.edge_states import commit_edge_states, kept_edge_state
-from sigps.engine.gpu.graph import division_on_gpu, forget_on_gpu, graph_on_gpu, ids_fit_32_bits
+from sigps.engine.gpu.graph import division_on_gpu, forget_on_gpu, graph_on_gpu, ids_fit_32_bits, take_rows
 from sigps.engine.gpu.launch import CLUSTER_DEGREE, NO_CLUSTER, num_blocks
 from sigps.engine.gpu.memory_plan import MOST_SUPERSTEPS, Sizes, bytes_to_walk, plan_run
 from sigps.engine.gpu.numbering import DeviceFields
@@ -39,6 +41,7 @@ from sigps.engine.gpu.open_loops import wait_for_stream, watching_loops
 from sigps.engine.gpu.path_lengths import GpuPathLengths, gpu_path_lengths
 from sigps.engine.gpu.priority import GpuBuckets
 from sigps.engine.gpu.run_memory import RunMemory
+from sigps.engine.gpu.spilled_edges import SpilledEdges
 from sigps.engine.gpu.spilling import Spilling, Stream, choose_spilling
 from sigps.engine.gpu.tiling import Tiling, choose_tiling
 from sigps.engine.gpu.triangles import count_around
@@ -49,6 +52,7 @@ from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
 from sigps.errors import ExchangeError
+from sigps.graph.report import bytes_text
 from sigps.kernels.cuda.lease import (
     FAULT_BITS,
     FAULTED,
@@ -68,6 +72,8 @@ from sigps.kernels.direction import FORCED, PULL, PUSH
 
 __all__ = ["GpuEngine", "GpuProgram"]
 
+
+log = logging.getLogger(__name__)
 
 _MANY = 4096
 """Bytes a vertex and edge that no run takes: where there are so many, nothing is asked."""
@@ -146,6 +152,8 @@ class GpuEngine:
         self._graph = graph_on_gpu(
             subgraph, native.gpu, sorts_rows=not in_order, tiling=tiling, spilling=spilling
         )
+        if isinstance(edges := self._graph.incoming, SpilledEdges):
+            log.info("streaming: %s of edges on the GPU, %s on its host", *map(bytes_text, edges.divided))
         self._has_narrow_ids = self._everywhere(self._graph.has_narrow_ids)
         self._running = native.program
         self._variant = self._compiled(self._running)
@@ -416,7 +424,7 @@ class GpuEngine:
     def _fields(self, order: Any) -> DeviceFields:
         kept = zip(self._program.states, self._memory.states, self._program.state_dtypes, strict=True)
         states = {f.name: (values, dtype) for f, values, dtype in kept}
-        return DeviceFields(states, order, self._graph.take_rows)
+        return DeviceFields(states, order, functools.partial(take_rows, self._gpu))
 
     def _launch(self, end: int, outcome: Outcome) -> int:
         return _last(self._launches(end, outcome))

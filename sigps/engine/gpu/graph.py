@@ -27,7 +27,7 @@ from sigps.engine.partition.edge_list import EdgeList
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.kernels.cuda.lease import HUB_DEGREE
 
-__all__ = ["GpuGraph", "division_on_gpu", "forget_on_gpu", "graph_on_gpu", "ids_fit_32_bits"]
+__all__ = ["GpuGraph", "division_on_gpu", "forget_on_gpu", "graph_on_gpu", "ids_fit_32_bits", "take_rows"]
 
 
 class GpuGraph:
@@ -101,7 +101,7 @@ class GpuGraph:
         given = numbering.subgraph.incoming, numbering.lids, numbering.in_degrees, launch
         tiles = tiled_edges(*given, tiling)
         if tiles is not None:
-            lids = self.take_rows(tiles.renamed.numbers, numbering.lids)
+            lids = take_rows(self._gpu, tiles.renamed.numbers, numbering.lids)
             numbering.rename(lids, tiles.renamed.degrees)
         return tiles
 
@@ -145,23 +145,6 @@ class GpuGraph:
         """Return where each vertex's list of messages begins, one slot an in-edge, [num_owned + 1], uint64."""
         return offsets_of(self.numbering.in_degrees)
 
-    def take_rows(self, values: Any, order: Any) -> Any:
-        """Return some rows of an array on the device, [rows] or [rows, length], as another.
-
-        Args:
-            values: The array, in one piece.
-            order: The numbers of the rows, uint32.
-        """
-        import cupy
-
-        found = cupy.empty((order.size, *values.shape[1:]), dtype=values.dtype)
-        if order.size and values[:1].size:
-            length = np.uint64(values[:1].size)
-            kernel = layout_kernel(f"take_rows_{values.itemsize * 8}_thread_mapped", self._gpu)
-            given = values, order, np.uint64(order.size), length, found
-            kernel.launch(_grid(self._gpu, found.size), 256, given)
-        return found
-
     @functools.cached_property
     def walked(self) -> WalkedRows:
         """The out-edges as compute() walks them; of a partition that has them."""
@@ -185,6 +168,25 @@ class GpuGraph:
 
 def _grid(gpu: Gpu, num_threads: int) -> int:
     return max(1, min(gpu.num_sms * 16, -(-num_threads // 256)))
+
+
+def take_rows(gpu: Gpu, values: Any, order: Any) -> Any:
+    """Return some rows of an array on the device, [rows] or [rows, length], as another.
+
+    Args:
+        gpu: The GPU.
+        values: The array, in one piece.
+        order: The numbers of the rows, uint32.
+    """
+    import cupy
+
+    found = cupy.empty((order.size, *values.shape[1:]), dtype=values.dtype)
+    if order.size and values[:1].size:
+        length = np.uint64(values[:1].size)
+        kernel = layout_kernel(f"take_rows_{values.itemsize * 8}_thread_mapped", gpu)
+        given = values, order, np.uint64(order.size), length, found
+        kernel.launch(_grid(gpu, found.size), 256, given)
+    return found
 
 
 _OF_ROWS = ("make_keys_warp_mapped", "take_rows_32_thread_mapped")

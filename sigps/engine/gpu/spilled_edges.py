@@ -42,8 +42,7 @@ class SpilledEdges(PlacedEdges):
         spilling: How they are divided.
 
     Attributes:
-        on_device: Bytes of ends on the device.
-        on_host: Those on the host.
+        divided: Bytes of ends and columns on the device, and on the host.
     """
 
     def __init__(
@@ -63,7 +62,7 @@ class SpilledEdges(PlacedEdges):
         self._edges, self._lids, self._gpu, self._sorts_rows = edges, lids, gpu, sorts_rows
         self._order, self._spilling = order, spilling
         self._columns: dict[str, Any] = {}
-        self.on_device = self.on_host = 0
+        self.divided = 0, 0
         self.ends = self._moved(None)
 
     def column(self, name: str) -> Any:
@@ -98,7 +97,7 @@ class SpilledEdges(PlacedEdges):
             self._place(first, last, begin, values, placed)
             room.write(begin * dtype.itemsize, placed)
         cupy.cuda.get_current_stream().synchronize()
-        self.on_device, self.on_host = self.on_device + room.on_device, self.on_host + room.on_host
+        self.divided = self.divided[0] + room.on_device, self.divided[1] + room.on_host
         return room.bytes[:size].view(dtype)
 
     def _pieces(self) -> Iterator[tuple[int, int]]:
