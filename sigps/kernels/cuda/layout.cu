@@ -50,10 +50,11 @@ place_ends_warp_mapped(const __grid_constant__ Edges edges,
 
 // Makes what the edges of some rows are sorted by: rows by their number among
 // these, ends by their new lids.
-extern "C" __global__ void
-make_piece_keys_warp_mapped(const uint64_t *offsets, uint64_t num_rows,
-                            const uint32_t *new_lids, const uint32_t *ends,
-                            uint64_t *keys) {
+extern "C" __global__ void make_piece_keys_warp_mapped(const uint64_t *offsets,
+                                                       uint64_t num_rows,
+                                                       const uint32_t *new_lids,
+                                                       const uint32_t *ends,
+                                                       uint64_t *keys) {
   uint64_t warp = (uint64_t(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
   for (uint64_t row = warp; row < num_rows; row += gridDim.x * blockDim.x / 32)
     for (uint64_t e = offsets[row] + threadIdx.x % 32; e < offsets[row + 1];
