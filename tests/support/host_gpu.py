@@ -23,7 +23,7 @@ from sigps.compiler.cuda.compile import compile_for_cuda
 from sigps.compiler.program import Delivery, VertexProgram
 from sigps.device import cuda, nccl
 from sigps.device.cuda import Gpu
-from sigps.engine.gpu import choice, open_loops, placed_edges
+from sigps.engine.gpu import choice, open_loops, placed_edges, spilled_edges
 from sigps.engine.gpu import graph as gpu_graph
 from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.launch import MEDIUM, NO_CLUSTER
@@ -69,7 +69,8 @@ def use_host_as_gpu(monkeypatch: pytest.MonkeyPatch, *, has_nccl: bool = False) 
         monkeypatch.setattr(nccl, "connect", _Nccl)
     monkeypatch.setattr(gpu_variant, "load_variant", _load_variant)
     monkeypatch.setattr(open_loops, "word_reader", lambda gpu, address: lambda: 0)
-    for module in (gpu_graph, placed_edges):
+    monkeypatch.setattr(spilled_edges, "Spilled", _Spilled)
+    for module in (gpu_graph, placed_edges, spilled_edges):
         monkeypatch.setattr(module, "layout_kernel", lambda name, gpu, file="layout": _LayoutKernel(name))
     monkeypatch.setattr(gpu_graph, "lay_out", lambda degrees, **_: lay_out(degrees, in_slices=False))
 
@@ -203,6 +204,17 @@ def _at(address: Any, dtype: Any, count: int) -> Any:
     return np.frombuffer((ctypes.c_char * size).from_address(int(address)), dtype)
 
 
+class _Spilled:
+    """Memory whose parts are one array anyway."""
+
+    def __init__(self, num_bytes: int, on_device: int) -> None:
+        self.on_device, self.on_host = on_device, num_bytes - on_device
+        self.bytes = np.zeros(num_bytes, np.uint8).view(Array)
+
+    def write(self, at: int, values: Any) -> None:
+        _plain(self.bytes)[at : at + values.nbytes] = _plain(values).view(np.uint8)
+
+
 # --- kernels ---------------------------------------------------------------
 
 
@@ -221,13 +233,22 @@ class _LayoutKernel:
         if self._name in _ROWS_MOVED_BY or self._name.startswith("move_rows"):
             _move_rows(self._name, parameters)
             return
+        if self._name.startswith("make_piece_keys"):
+            before, num_rows, places, ends, keys = parameters
+            rows = np.repeat(np.arange(int(num_rows)), np.diff(_plain(before).astype(int)))
+            _plain(keys)[:] = (rows << 32) | _plain(places)[_plain(ends)]
+            return
         edges, *arrays, placed = parameters
         begins = _at(edges["offsets"], np.uint64, int(edges["num_rows"]) + 1)
         if self._name.startswith("place_sorted"):
             before, order, *column = map(_plain, arrays)
+            first = int(begins[0]) if isinstance(placed, np.uint64) else 0
             np.testing.assert_array_equal(
-                before, begins[: before.size]
+                before + np.uint64(first), begins[: before.size]
             )  # rows in one piece lie as they are sorted
+            if isinstance(placed, np.uint64):  # where position 0 would be
+                dtype = column[0].dtype if column else np.dtype(np.uint32)
+                placed = _at(int(placed) + first * dtype.itemsize, dtype, order.size)
             raw = _plain(placed)[: order.size]
             raw[:] = column[0].view(raw.dtype)[order] if column else (order & 0xFFFFFFFF).astype(np.uint32)
             return

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import host_gpu
 import numpy as np
 import pytest
+from battery import BATTERY
 
 import sigps
 from sigps.apps import BFS, SSSP, PageRank
-from sigps.engine.gpu.spilling import choose_spilling
+from sigps.engine.gpu import engine as gpu_engine
+from sigps.engine.gpu.spilling import Spilling, choose_spilling
 from sigps.errors import ConfigError, DeviceError
 
 COUNTS: dict[str, Any] = {
@@ -50,6 +53,21 @@ def test_other_devices_have_no_such_limit(device: str) -> None:
     graph = sigps.Graph.from_edges([0], [1])
     with pytest.raises(ConfigError, match="host_memory"):
         sigps.run(BFS(source=0), graph, device=device, device_memory="1GB")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("graph", ["skewed", "weight_ties"])
+@pytest.mark.parametrize("program", [PageRank(iterations=3), BFS(source=0), SSSP(source=0)])
+def test_pieces_come_to_their_positions(
+    program: sigps.Vertex, graph: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample = BATTERY[graph]
+    expected = sigps.run(program, sample.build(), device="python")
+    host_gpu.use_host_as_gpu(monkeypatch)
+    monkeypatch.setattr(gpu_engine, "choose_spilling", lambda *_, **__: Spilling(0.5, 1))
+    found = sigps.run(program, sample.build(), device="cuda", stream="always")
+    assert found.device == "cuda"
+    for field in expected.fields:
+        np.testing.assert_allclose(np.asarray(found[field]), np.asarray(expected[field]), rtol=1e-12)
 
 
 @pytest.mark.gpu
