@@ -2,6 +2,8 @@
 
 from sigps.apps.als import ALS as ALS
 from sigps.apps.bfs import BFS as BFS
+from sigps.apps.biconnected import Blocks as Blocks
+from sigps.apps.biconnected import biconnected as biconnected
 from sigps.apps.bipartite_matching import BipartiteMatching as BipartiteMatching
 from sigps.apps.bitridn import BiTriDN as BiTriDN
 from sigps.apps.bridges import Bridges as Bridges

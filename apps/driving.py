@@ -19,10 +19,11 @@ class Runs:
 
     def field(self, name, graph):
         """Return a field of the last run, [num_vertices], on every rank; rank 0 alone has it else."""
-        values = self.last[name]
-        if graph.group.size == 1:
-            return values
-        return np.concatenate(graph.group.all_gather_array(values[: 0 if graph.group.rank else None]))
+        return self.gathered(self.last[name][: 0 if graph.group.rank else None], graph)
+
+    def gathered(self, values, graph):
+        """Return what rank 0 has on every rank; others have nothing."""
+        return values if graph.group.size == 1 else np.concatenate(graph.group.all_gather_array(values))
 
     def as_one(self, graph, fields, aggregators):
         """Return one result on every rank, with the supersteps of all runs; rank 0 writes its files."""
