@@ -30,7 +30,7 @@ from sigps.apps.driving import Runs, numbered
 
 
 class Span(NamedTuple):
-    """The numbers below the sender, and the outermost that edges lead to; later its block, and 1 if it joins upwards."""
+    """The numbers below the sender, and the outermost that edges lead to; later its block, and whether it joins."""
 
     sender: VertexId
     first: int
