@@ -187,11 +187,13 @@ class DirectMessages:
         Raises:
             ExchangeError: If written and delivered messages together would take more than the machine has free.
         """
+        if num_messages <= _FIRST_CAPACITY:  # to ask takes a millisecond
+            return
         message = sum(d.itemsize for d in self._native.program.message_dtypes)
         needed = 2 * num_messages * (message + 13)  # written, and sorted by target
         needed += num_messages * message if self._native.program.sorts_by else 0
         free = available_memory()
-        if num_messages > _FIRST_CAPACITY and needed > free:
+        if needed > free:
             raise ExchangeError(
                 f"the messages of this superstep need {needed:,} bytes and {free:,} are free. Reduce them in "
                 "compute() (sum, min, max) so that they combine, send along edges once, or use more ranks",
