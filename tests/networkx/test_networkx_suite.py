@@ -12,9 +12,18 @@ import served_calls
 
 SUITES = {
     "centrality and components": (
-        ["centrality", "components", "link_analysis", "coloring", "tests.test_cluster", "tests.test_core"],
+        [
+            "centrality",
+            "components",
+            "link_analysis",
+            "coloring",
+            "tests.test_bridges",
+            "tests.test_cluster",
+            "tests.test_core",
+        ],
         {
             "betweenness_centrality": 30,
+            "bridges": 3,
             "clustering": 8,
             "connected_components": 8,
             "core_number": 3,
