@@ -12,6 +12,7 @@ from sigps.networkx.serving import SERVED, graph_of, reason_against
 __all__ = ["BACKEND", "Backend"]
 
 for _topic in (
+    "bridges",
     "centrality",
     "clustering",
     "colouring_and_matching",
