@@ -30,7 +30,17 @@ from sigps.system.turns import taking_turns
 __all__ = ["Pool", "pool"]
 
 _SHOWN = 100  # ended jobs in the table
-_OF_POOL = ("device", "threads", "checkpoint", "resume", "faults", "transport", "progress", "host_memory")
+_OF_POOL = (
+    "device",
+    "threads",
+    "checkpoint",
+    "resume",
+    "faults",
+    "transport",
+    "progress",
+    "host_memory",
+    "device_memory",
+)
 
 
 def pool(

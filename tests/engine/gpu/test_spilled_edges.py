@@ -70,6 +70,24 @@ def test_pieces_come_to_their_positions(
         np.testing.assert_allclose(np.asarray(found[field]), np.asarray(expected[field]), rtol=1e-12)
 
 
+def test_what_fits_stays_on_the_device_for_later_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = BATTERY["skewed"].build()
+    expected = sigps.run(BFS(source=0), graph, device="python")["level"]
+    host_gpu.use_host_as_gpu(monkeypatch)
+    monkeypatch.setattr(gpu_engine, "_MANY", 1 << 60)  # so that it is asked
+    chosen: list[Spilling | None] = []
+
+    def choose(*args: Any, **options: Any) -> Spilling | None:
+        chosen.append(choose_spilling(*args, **options))
+        return chosen[-1]
+
+    monkeypatch.setattr(gpu_engine, "choose_spilling", choose)
+    for _ in range(2):
+        found = sigps.run(BFS(source=0), graph, device="cuda")
+        np.testing.assert_array_equal(found["level"], expected)
+    assert chosen == [None]  # the second run finds it there
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("limit", ["90MB", "110MB", None])
 @pytest.mark.parametrize("program", [PageRank(iterations=5), BFS(source=0), SSSP(source=0)])
