@@ -10,6 +10,7 @@ in no line is the `rest`.
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import threading
 import time
@@ -151,14 +152,23 @@ def spent_since(before: Mapping[Line, float] | None = None) -> dict[Line, float]
 def spans_since(when: float = 0.0) -> list[Span]:
     """Return what this thread spent on which line and when, from a `time.perf_counter()` on; the last 16,384 spans.
 
+    The time it takes is that of the spans it returns, not of all that are kept.
+
     >>> with spent_on("build"):
     ...     begun = time.perf_counter()
     >>> [line for line, _, _ in spans_since(begun)]
     ['build']
     """
-    now = time.perf_counter()
-    spans = [*_account.spans, (_account.line, _account.entered, now)]
-    return [(line, max(begin, when), end) for line, begin, end in spans if end > when and line != "rest"]
+    recent: list[Span] = []
+    # A span is kept when it ends, so they stand in the order of their ends: what is asked for is the tail.
+    for line, begin, end in itertools.chain(
+        [(_account.line, _account.entered, time.perf_counter())], reversed(_account.spans)
+    ):
+        if end <= when:
+            break
+        if line != "rest":
+            recent.append((line, max(begin, when), end))
+    return recent[::-1]
 
 
 def begin_account(import_seconds: float = 0.0) -> None:

@@ -145,6 +145,33 @@ def test_spans_say_when(clock: Clock) -> None:
     assert spans_since() == [("import", 118.0, 120.0)]
 
 
+def test_spans_of_a_long_process_are_those_of_a_plain_filter(clock: Clock) -> None:
+    """Among 20,000 spans, some of no length and some that end together, from any moment on."""
+    kept: list[account.Span] = []
+    began = clock.now
+    for number in range(20_000):
+        with spent_on("build" if number % 3 else "rest"):
+            clock.now += number % 5
+        if number % 3 and number % 5:
+            kept.append(("build", began, clock.now))
+        began = clock.now
+    last = kept[-1][2]
+    for when in (last - 12_345.0, last - 100.0, last - 99.5, last - 1.0, last, last + 1.0):
+        judged = [(line, max(begin, when), end) for line, begin, end in kept if end > when]
+        assert merged(spans_since(when)) == merged(judged)
+
+
+def merged(spans: list[account.Span]) -> list[account.Span]:
+    """Return spans where one that begins as another of its line ends is part of it."""
+    joined: list[account.Span] = []
+    for line, begin, end in spans:
+        if joined and joined[-1][0] == line and joined[-1][2] == begin:
+            joined[-1] = (line, joined[-1][1], end)
+        else:
+            joined.append((line, begin, end))
+    return joined
+
+
 class Domain:
     """A domain of NVTX that keeps its open ranges."""
 
