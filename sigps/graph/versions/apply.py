@@ -256,7 +256,7 @@ class _Rewriting:
         is_plain = duplicates in ("keep", "drop") and not deleted.columns
         if is_plain and rows.num_edges_of(touched) >= WORTH_COMPILING:
             more = np.bincount(np.searchsorted(touched, inserted.rows), minlength=touched.size)
-            self._rows = rows.with_room(num_rows, rows.room_for(touched, more))
+            self._rows = rows.with_room_for(touched, more, num_rows)
             begins, stops, ends, columns = self._rows.shared()
             drops = duplicates == "drop"
             edits, self.matched = plan_edits(

@@ -116,6 +116,7 @@ class _Arena:
             if self.used + int(lengths.sum() + extra.sum()) > self.ends.size:
                 extra[:] = 0
             stops = self.used + np.cumsum(lengths + extra)
+            assert stops[-1] <= self.ends.size  # compiled loops would write behind the arrays
             begins[moved] = stops - lengths - extra
             spare[moved] = extra
             self.used = int(stops[-1])
@@ -214,18 +215,42 @@ class VersionRows:
         """Return this version as the newest of an arena that has room for so many rows, and so many more edges."""
         if self._next is None and self._arena.fits(num_rows, num_edges, self.num_edges):
             return self
+        return self._laid_out(num_rows, num_edges)
+
+    def with_room_for(self, rows: NDArray[np.int64], more: NDArray[np.int64], num_rows: int) -> VersionRows:
+        """Return this version as the newest of an arena with room for `num_rows` rows, of which some get more edges.
+
+        A row that outgrows its place takes one anew, so what is needed depends on the room behind rows, which is
+        another in each arena: it is counted in the one that is returned.
+
+        Args:
+            rows: Those that get more, ascending.
+            more: [rows]: how many more edges, at most.
+            num_rows: How many rows there are then.
+        """
+        self._be_newest()
+        arena, lengths = self._arena, self._lengths(rows)
+        spare = arena.spare[np.minimum(rows, arena.spare.size - 1)]
+        if arena.fits(num_rows, self._room_for(rows, lengths, more, spare), self.num_edges):
+            return self
+        return self._laid_out(num_rows, self._room_for(rows, lengths, more, lengths // _ROW_SLACK))
+
+    def _room_for(
+        self,
+        rows: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        more: NDArray[np.int64],
+        spare: NDArray[Any],
+    ) -> int:
+        """Return how many places the rows take that outgrow theirs."""
+        moved = (more > spare) | (rows >= self.num_rows)
+        return int((lengths + more)[moved].sum())
+
+    def _laid_out(self, num_rows: int, num_edges: int) -> VersionRows:
         self._be_newest()
         with self._arena.lock:
             arena = _Arena.of(self._pieces(), num_rows - self.num_rows, num_edges)
         return VersionRows(arena, self.num_rows, self.num_edges)
-
-    def room_for(self, rows: NDArray[np.int64], more: NDArray[np.int64]) -> int:
-        """Return how many places rows need that outgrow theirs when they get so many more edges."""
-        self._be_newest()
-        lengths = self._lengths(rows)
-        spare = self._arena.spare[np.minimum(rows, self._arena.spare.size - 1)]
-        moved = (more > spare) | (rows >= self.num_rows)
-        return int((lengths + more)[moved].sum())
 
     def edited(self, edits: Edits, num_rows: int) -> VersionRows:
         """Return a version of `num_rows` rows after edits that were planned for this one, which has room for them."""

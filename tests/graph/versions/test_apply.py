@@ -19,6 +19,7 @@ from sigps.apps import SSSP, WCC, PageRank, Triangles
 from sigps.graph.fingerprint import fingerprint
 from sigps.graph.versions import apply
 from sigps.graph.versions import rows as version_rows
+from sigps.graph.versions.editing import write_edits
 from sigps.graph.versions.rows import RowContents, VersionRows
 
 
@@ -42,16 +43,27 @@ def assert_equal(found: Graph, expected: Graph) -> None:
 
 
 @settings(max_examples=250, deadline=None)
-@given(histories(), st.booleans(), st.sampled_from([1, 4, 16]))
-def test_rows_are_those_of_a_graph_built_anew(history: History, edits: bool, slack: int) -> None:
+@given(
+    histories(),
+    st.booleans(),
+    st.sampled_from([(1, 1, 1 << 12), (4, 4, 1 << 12), (16, 16, 1 << 12), (16, 1, 1)]),
+)
+def test_rows_are_those_of_a_graph_built_anew(
+    history: History, edits: bool, slack: tuple[int, int, int]
+) -> None:
+    of_rows, of_moved, least = (
+        slack  # with the last ones rows are laid out anew often, and have less room then
+    )
     graph = history.first()
     if edits:
         graph.in_edges()
     before = graph.offsets.tolist(), graph.targets.tolist(), graph.columns["weight"].tolist()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(apply, "WORTH_COMPILING", 0 if edits else 1 << 60)
-        patch.setattr(version_rows, "_ROW_SLACK", slack)
-        patch.setattr(version_rows, "_MOVED_SLACK", slack)
+        patch.setattr(version_rows, "_ROW_SLACK", of_rows)
+        patch.setattr(version_rows, "_MOVED_SLACK", of_moved)
+        patch.setattr(version_rows, "_LEAST_ROOM", least)
+        patch.setattr(version_rows, "write_edits", write_edits.__wrapped__)  # type: ignore[attr-defined]  # checks bounds
         versions, judges = history.newer(graph), history.judges()
     for newer, judge in zip(
         reversed(versions), reversed(judges), strict=True
@@ -157,6 +169,26 @@ def test_a_full_arena_is_laid_out_anew_and_older_versions_stay() -> None:
         edges = sorted((s, t) for s, t, _ in lists[at])
         sources = np.repeat(np.arange(100), versions[at].out_degrees())
         assert list(zip(sources.tolist(), versions[at].targets.tolist(), strict=True)) == edges
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_rows_that_grow_as_they_move_to_another_arena_have_room_there(
+    directed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(version_rows, "write_edits", write_edits.__wrapped__)  # type: ignore[attr-defined]
+    sources, targets = np.divmod(np.arange(100 * 400), 400)
+    graph = Graph.from_edges(sources, 100 + targets, directed=directed)
+    half = targets < 200
+    thin = graph.apply(deletes=(sources[half], 100 + targets[half]))  # leaves much room behind each row
+    more = np.repeat(np.arange(100), 60), np.tile(np.arange(500, 560), 100)
+    found = thin.apply(more)
+    assert thin._version is not None
+    assert found._version is not None
+    arena = found._version.rows._arena
+    assert arena is not thin._version.rows._arena
+    assert arena.used <= arena.ends.size
+    edges = np.concatenate([sources[~half], more[0]]), np.concatenate([100 + targets[~half], more[1]])
+    assert_equal(found, Graph.from_edges(*edges, vertices=np.asarray(found.ids), directed=directed))
 
 
 @pytest.mark.parametrize("size", [10, 2000])
