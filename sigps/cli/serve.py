@@ -101,8 +101,11 @@ def submit(
 
 
 @click.command(short_help="List the jobs of a server.")
+@click.option(
+    "--page", metavar="PATH", help="Write a page about jobs, devices and tenants here instead: an .html file."
+)
 @_socket
-def jobs(socket: str | None) -> int:
+def jobs(page: str | None, socket: str | None) -> int:
     """List the jobs of a server, newest first."""
     from rich.markup import escape
     from rich.table import Table
@@ -112,6 +115,12 @@ def jobs(socket: str | None) -> int:
     from sigps.graph.report import bytes_text
     from sigps.serve.client import connect
 
+    if page is not None:
+        from sigps.serve.page import write_page
+
+        write_page(connect(socket).overview(), page)
+        click.echo(f"wrote {page}")
+        return 0
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("job", "program", "graph", "tenant", "state", "supersteps", "leases", "memory", "device"):
         table.add_column(

@@ -66,7 +66,11 @@ class Budget:
 
     @property
     def free_bytes(self) -> int:
-        return self.num_bytes - self.own_bytes - sum(self._of_graphs.values())
+        return self.num_bytes - self.own_bytes - self.graph_bytes
+
+    @property
+    def graph_bytes(self) -> int:
+        return sum(self._of_graphs.values())
 
     def missing_bytes(self, graph: Hashable, needed: Estimate) -> int:
         """Return how many bytes more are needed for a job now; 0 where it fits. Pure."""

@@ -12,6 +12,7 @@ from sigps.errors import ConfigError, ServerError
 from sigps.job.result import Result
 from sigps.model.vertex import Vertex
 from sigps.serve.job import JobRow
+from sigps.serve.overview import Overview, overview_of
 from sigps.serve.wire import (
     FrameError,
     connected,
@@ -87,6 +88,10 @@ class Client:
     def jobs(self) -> list[JobRow]:
         """Return the server's table of jobs, newest first."""
         return [JobRow(**row) for row in self.ask("jobs")["rows"]]
+
+    def overview(self) -> Overview:
+        """Return the server's devices, tenants, graphs, jobs and last minutes, as plain numbers."""
+        return overview_of(self.ask("overview")["overview"])
 
     def graphs(self) -> dict[str, tuple[int, int]]:
         """Return the vertices and edges of the server's graphs, by name."""

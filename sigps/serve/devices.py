@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from concurrent.futures import CancelledError
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sigps.serve.job import Job
 from sigps.serve.turns import Ready, TurnPolicy, aged, choose_job
@@ -15,10 +16,12 @@ __all__ = ["JobTurns", "SharedDevice", "Tenant"]
 
 @dataclass
 class Tenant:
-    """A tenant's share, and the seconds that it was charged with."""
+    """A tenant's share, the seconds that it was charged with, those that its leases took, and its jobs that ended."""
 
     weight: float = 1.0
     charged: float = 0.0
+    lease_seconds: float = 0.0
+    ended: Counter[str] = field(default_factory=Counter)
 
 
 class SharedDevice:
@@ -44,6 +47,7 @@ class SharedDevice:
         self._waiting: dict[int, Job] = {}
         self._holder: Job | None = None
         self._since, self._last = 0.0, -1
+        self.leases, self._lease_seconds = 0, 0.0
 
     def request(self, job: Job) -> None:
         """Give the device back if this job holds it, and wait for the next lease."""
@@ -68,6 +72,17 @@ class SharedDevice:
             if self._waiting.pop(job.number, None) is not None:
                 job.granted.release()
 
+    def running(self) -> tuple[str | None, float]:
+        """Return whose lease goes on, and for how many seconds it has; None and 0 where there is none."""
+        with self._lock:
+            holder = self._holder
+            return (None, 0.0) if holder is None else (holder.tenant, time.perf_counter() - self._since)
+
+    def lease_seconds(self) -> float:
+        """Return what all leases took, with the one that goes on."""
+        with self._lock:
+            return self._lease_seconds + self.running()[1]
+
     def _ready(self) -> list[Ready]:
         """Return what is known of the jobs that wait."""
         return [
@@ -88,6 +103,9 @@ class SharedDevice:
         seconds = time.perf_counter() - self._since
         self._holder = None
         self._tenants[job.tenant].charged += seconds
+        self._tenants[job.tenant].lease_seconds += seconds
+        self._lease_seconds += seconds
+        self.leases += 1
         job.lease_seconds += seconds
         for other in (job, *self._waiting.values()):
             other.attained = aged(other.attained, seconds if other is job else 0.0)

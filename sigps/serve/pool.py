@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections import defaultdict, deque
+import time
+from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from concurrent.futures import CancelledError
 from types import TracebackType
@@ -23,6 +24,7 @@ from sigps.model.vertex import Vertex
 from sigps.serve.admission import Budget, estimate
 from sigps.serve.devices import JobTurns, SharedDevice, Tenant
 from sigps.serve.job import Job, JobRow, JobState
+from sigps.serve.overview import DeviceRow, GraphRow, Overview, TenantRow
 from sigps.serve.placing import GpuLoad, PlacingPolicy, choose_gpu
 from sigps.serve.turns import Ready, TurnPolicy, joined
 from sigps.system.turns import taking_turns
@@ -113,7 +115,7 @@ class Pool:
         self._threads: dict[int, threading.Thread] = {}
         self._ended: deque[JobRow] = deque(maxlen=_SHOWN)
         self._history: dict[tuple[str, str], tuple[int, float]] = {}
-        self._count, self._is_open = 0, True
+        self._count, self._is_open, self._began = 0, True, time.time()
         self.set_turns(turns)
 
     def graph(self, name: str, source: Graph | str | os.PathLike[str], **options: Any) -> None:
@@ -223,6 +225,40 @@ class Pool:
         with self._lock:
             rows = [*self._ended, *(job.row() for job in self._active())]
         return sorted(rows, key=lambda row: -row.number)
+
+    def overview(self) -> Overview:
+        """Return the pool's devices, tenants, graphs and jobs, as plain numbers."""
+        with self._lock:
+            active = Counter(job.tenant for job in self._active())
+            running: dict[str, float] = defaultdict(float)
+            for device in self._devices:
+                holder, seconds = device.running()
+                if holder is not None:
+                    running[holder] += seconds
+            devices = [
+                DeviceRow(
+                    device.name,
+                    sum(job.device_name == device.name for job in self._running.values()),
+                    device.leases,
+                    device.lease_seconds(),
+                    budget.num_bytes,
+                    budget.graph_bytes,
+                    budget.own_bytes,
+                )
+                for device, budget in zip(self._devices, self._budgets, strict=True)
+            ]
+            tenants = [
+                TenantRow(
+                    name,
+                    tenant.weight,
+                    tenant.lease_seconds + running[name],
+                    active[name],
+                    *(tenant.ended[state] for state in ("done", "failed", "cancelled")),
+                )
+                for name, tenant in sorted(self._tenants.items())
+            ]
+            graphs = [GraphRow(name, g.num_vertices, g.num_edges) for name, g in self._graphs.items()]
+            return Overview(self._began, time.time(), devices, tenants, graphs, self.jobs())
 
     def charged(self) -> dict[str, float]:
         """Return the seconds of leases that each tenant was charged with; one that was away has no credit."""
@@ -352,6 +388,7 @@ class Pool:
 
     def _end(self, job: Job, state: JobState) -> None:
         job.state, job.graph = state, None
+        self._tenants[job.tenant].ended[state] += 1
         self._ended.append(job.row())
 
     def _cancel(self, job: Job) -> bool:

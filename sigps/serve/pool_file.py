@@ -47,6 +47,9 @@ class _Keys(Section):
     tenants: dict[str, TenantSection] = {}
     default: TenantSection | None = TenantSection()
     results: int | str = "1GB"
+    page: str | None = None
+    metrics: str | None = None
+    every: Annotated[float, Field(ge=1)] = 5.0
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,9 @@ class PoolFile:
         tenants: Limits of tenants that are named.
         others: Those of every other tenant; None where there are no others.
         result_bytes: Of results that are kept until clients fetch them; older ones go first.
+        page: The path of the HTML page in which the server shows itself; None for none.
+        metrics: The path of its metrics for Prometheus; None for none.
+        every: Seconds between these files.
     """
 
     socket: str
@@ -70,6 +76,9 @@ class PoolFile:
     tenants: Mapping[str, TenantSection]
     others: TenantSection | None
     result_bytes: int
+    page: str | None
+    metrics: str | None
+    every: float
 
 
 def read_pool_file(path: str | Path, socket: str | None = None) -> PoolFile:
@@ -106,6 +115,9 @@ def read_pool_file(path: str | Path, socket: str | None = None) -> PoolFile:
         tenants=keys.tenants,
         others=None if others_refused else keys.default,
         result_bytes=bytes_of(keys.results, f"{path}: results"),
+        page=None if keys.page is None else str(folder / Path(keys.page).expanduser()),
+        metrics=None if keys.metrics is None else str(folder / Path(keys.metrics).expanduser()),
+        every=keys.every,
     )
 
 

@@ -33,6 +33,7 @@ from sigps.model.vertex import Vertex
 from sigps.serve.job import Job
 from sigps.serve.pool import Pool, pool
 from sigps.serve.pool_file import PoolFile, TenantSection
+from sigps.serve.recorder import Recorder
 from sigps.serve.wire import FrameError, peer_uid, read_frame, reply_of, send_frame, send_tables, tables_of
 
 __all__ = ["Server"]
@@ -78,9 +79,11 @@ class Server:
         self._woken: socket.socket
         self._waker: socket.socket
         self._pool: Pool
+        self._recorder: Recorder
         self._verbs: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "submit": self._submit,
             "jobs": lambda _: {"rows": [asdict(row) for row in self._pool.jobs()]},
+            "overview": lambda _: {"overview": asdict(self._recorder.overview())},
             "graphs": self._graphs,
             "wait": self._wait,
             "cancel": self._cancel,
@@ -91,8 +94,12 @@ class Server:
         with contextlib.ExitStack() as stack:
             self._woken, self._waker = map(stack.enter_context, socket.socketpair())
             self._listener = stack.enter_context(listening(self.file.socket))
-            self._pool = stack.enter_context(pool(**self.file.options))
-            for name, section in self.file.graphs.items():
+            self._pool, file = pool(**self.file.options), self.file
+            self._recorder = stack.enter_context(  # before the pool: what it writes last has all jobs ended
+                Recorder(self._pool.overview, file.page, file.metrics, file.every)
+            )
+            stack.enter_context(self._pool)
+            for name, section in file.graphs.items():
                 self._pool.graph(name, _read(section))
             self._stack = stack.pop_all()
         return self

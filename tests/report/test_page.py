@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import builtins
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browsers import Opened, chromium
 
 import sigps
 from sigps import ConfigError, OutputError
 from sigps.apps import BFS, PageRank
 from sigps.report.page import Report
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 LARGEST = 1_500_000
 
 
@@ -80,28 +79,16 @@ def test_a_folder_that_is_not_there(result: sigps.Result, tmp_path: Path) -> Non
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium on the PATH (Debian: apt-get install chromium)")
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as found:
         yield found
-        found.close()
 
 
-class Opened:
-    """A report in a browser, with what it logged and asked the network for."""
+class OpenedReport(Opened):
+    """A report in a browser."""
 
     def __init__(self, browser: Any, report: Report, folder: Path, **context: Any) -> None:
-        self.logged: list[str] = []
-        self.requested: list[str] = []
-        path = folder / "run.html"
-        report.save(path)
-        self.page = browser.new_page(**context)
-        self.page.on("console", lambda message: self.logged.append(message.text))
-        self.page.on("pageerror", lambda error: self.logged.append(str(error)))
-        self.page.on("request", lambda request: self.requested.append(request.url.split(":")[0]))
-        self.page.goto(path.as_uri())
+        report.save(folder / "run.html")
+        super().__init__(browser, folder / "run.html", **context)
         self.wait_until_drawn(1)
 
     def wait_until_drawn(self, times: int) -> None:
@@ -111,12 +98,11 @@ class Opened:
 
     def column(self, name: str) -> list[str]:
         number = 1 + ["superstep", "direction", "seconds", "active", "messages"].index(name)
-        cells = f"#supersteps tbody td:nth-child({number})"
-        return self.page.eval_on_selector_all(cells, "cells => cells.map(c => c.dataset.value)")
+        return self.values(f"#supersteps tbody td:nth-child({number})")
 
 
 def test_figures_on_the_page_are_the_statistics(browser: Any, result: sigps.Result, tmp_path: Path) -> None:
-    opened = Opened(browser, result.report(), tmp_path)
+    opened = OpenedReport(browser, result.report(), tmp_path)
     assert opened.logged == []
     assert set(opened.requested) <= {"file", "data"}
     assert opened.column("active") == [str(s.active) for s in result.stats]
@@ -131,7 +117,7 @@ def test_figures_on_the_page_are_the_statistics(browser: Any, result: sigps.Resu
 
 
 def test_a_press_sorts_the_table(browser: Any, result: sigps.Result, tmp_path: Path) -> None:
-    opened = Opened(browser, result.report(), tmp_path)
+    opened = OpenedReport(browser, result.report(), tmp_path)
     opened.page.click("#supersteps th[data-name=seconds] button")
     slowest_first = [s.superstep for s in sorted(result.stats, key=lambda s: -s.seconds)]
     assert [int(s) for s in opened.column("superstep")] == slowest_first
@@ -144,7 +130,7 @@ def test_a_phone_reads_it_by_day_and_night(
     browser: Any, long_report: Report, tmp_path: Path, scheme: str
 ) -> None:
     phone = {"width": 390, "height": 844}
-    opened = Opened(browser, long_report, tmp_path, viewport=phone, color_scheme=scheme)
+    opened = OpenedReport(browser, long_report, tmp_path, viewport=phone, color_scheme=scheme)
     assert opened.logged == []
     assert opened.page.evaluate("document.documentElement.scrollWidth") == 390
     assert opened.page.evaluate("document.documentElement.dataset.scheme") == scheme
