@@ -75,6 +75,7 @@ def memory(
 def streamed_memory(
     size: Size,
     program: VertexProgram | None,
+    partition: PartitionSize,
     num_ranks: int,
     state_bytes: int,
     longest: int,
@@ -87,6 +88,7 @@ def streamed_memory(
     Args:
         size: The graph.
         program: The vertex program.
+        partition: The rank's partition; its edges count as none.
         num_ranks: Ranks that share the graph.
         state_bytes: Bytes of one vertex's fields.
         longest: The arcs of the longest block of rows.
@@ -94,8 +96,12 @@ def streamed_memory(
         table_bytes: Bytes of the parameters that are tables.
     """
     rows = replace(size, num_edges=0, directed=False)
-    purposes = memory(rows, program, num_ranks, state_bytes, table_bytes=table_bytes)
-    purposes["unpacking"] = num_threads * (longest * (4 + size.column_bytes) + UNPACKING_BYTES)
+    purposes = memory(rows, program, num_ranks, state_bytes, partition, table_bytes=table_bytes)
+    walked = 0
+    if num_ranks > 1:
+        purposes["numbering"] = 4 * size.num_vertices
+        walked = 4 if program is None or program.reads_edges else 0  # gids beside local ids
+    purposes["unpacking"] = num_threads * (longest * (4 + size.column_bytes + walked) + UNPACKING_BYTES)
     return purposes
 
 

@@ -9,7 +9,7 @@ from sigps.account import spent_on
 from sigps.engine.contract import Needs
 from sigps.engine.partition.degree_order import build_by_degree, with_rows
 from sigps.engine.partition.neighbor_rows import build_neighbor_rows
-from sigps.engine.partition.streamed import build_streamed
+from sigps.engine.partition.streamed import build_streamed, divide_pages
 from sigps.engine.partition.subgraph import Subgraph, build_subgraph
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning.partition import Assignment, PartitionFunction, partition
@@ -50,9 +50,12 @@ def partition_of(
     if key not in known:
         if len(known) >= _KEPT:
             del known[next(iter(known))]
-        assignment = partition(graph, graph.group.size, method, capacities=capacities)
         if needs.streamed:
-            subgraph = build_streamed(graph, num_threads)
+            assignment: Assignment = divide_pages(graph, method, capacities)
+        else:
+            assignment = partition(graph, graph.group.size, method, capacities=capacities)
+        if needs.streamed:
+            subgraph = build_streamed(graph, assignment, num_threads)
         elif is_by_degree:
             subgraph = build_by_degree(graph, num_threads)
         else:

@@ -702,7 +702,7 @@ class Graph(GraphArrays):
             return self.out_degrees()
         if self._version is not None and self._version.inward is not None:
             return self._version.inward.degrees()
-        if self._packed is not None:
+        if self._packed is not None and self.group.size == 1:
             return _differences(self.in_edges().offsets)
         if self.by_target is not None:
             return _differences(self.by_target.offsets)

@@ -156,7 +156,7 @@ def prepared(
     )
     streams = decide_streaming(
         program, derived, graph, device, options, host_memory=host_memory, stream=stream,
-        num_threads=manager.num_threads,
+        threads=graph.group.all_gather(manager.num_threads), rank=graph.group.rank,
     )  # fmt: skip
     limit = device_limit(device_memory, stream, device, graph.group.size)
     options = replace(options, stream=stream, device_memory=limit)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from sigps.costs.memory import bytes_of_states, bytes_of_tables, memory, streamed_memory
-from sigps.costs.sizes import size_of, turned_size
+from sigps.costs.sizes import PartitionSize, size_of, turned_size
 from sigps.engine.contract import RunOptions
 from sigps.engine.table import engine_of
 from sigps.errors import ConfigError, DeviceError
 from sigps.graph.graph import Graph
+from sigps.graph.packing.table import PageTable, chains, rows_of_ranks
 from sigps.graph.report import bytes_text
 from sigps.host_memory import bytes_of
 from sigps.model.vertex import Vertex
@@ -62,9 +66,10 @@ def decide_streaming(
     *,
     host_memory: int | str | None,
     stream: Stream,
-    num_threads: int,
+    threads: Sequence[int],
+    rank: int | None = None,
 ) -> Streaming | None:
-    """Return what a run that streams takes; None where it does not stream.
+    """Return what a rank of a run that streams takes; None where it does not stream. Collective; the same on all ranks.
 
     Args:
         program: The program.
@@ -74,7 +79,8 @@ def decide_streaming(
         options: How the run goes.
         host_memory: The bytes that the run may take of a rank's memory, or a text such as "8GB"; None for no limit.
         stream: `"always"`, `"never"`, or `"auto"`: where the run does not fit the limit.
-        num_threads: Threads of this rank.
+        threads: Those of each rank.
+        rank: The rank; None for the one that takes most.
 
     Raises:
         ConfigError: If an option is wrong, or a run is to stream that cannot.
@@ -89,11 +95,11 @@ def decide_streaming(
         return None
     if stream == "always":
         _require(program, derived, graph, device, options)
-    needed = resident = 0
+    needed = 0
     if limit is not None or stream == "always":
         size, states = size_of(graph), bytes_of_states(program, options.precision)
-        tables, ranks = bytes_of_tables(program), graph.group.size
-        whole = memory(turned_size(size, program), derived, ranks, states, loaded=size, table_bytes=tables)
+        tables = bytes_of_tables(program)
+        whole = memory(turned_size(size, program), derived, len(threads), states, loaded=size, table_bytes=tables)
         needed = sum(whole.values())
     if stream != "always" and (limit is None or needed <= limit):
         return None
@@ -108,24 +114,36 @@ def decide_streaming(
             f"cannot stream: {why}"
         )
     assert graph.packed is not None
-    room = streamed_memory(size, derived, ranks, states, _longest(graph), num_threads, table_bytes=tables)
-    resident = sum(room.values())
-    if limit is not None and resident > limit:
-        raise DeviceError(
-            f"the run needs {bytes_text(resident)} even with its edges streamed, and host_memory is {_text(limit)}: "
-            "give it more, use more ranks, or fewer threads"
-        )
-    spare = 0 if limit is None else limit - resident
-    names = {*derived.edge_columns, *derived.read_columns} if derived is not None else set()
     rows = graph.packed.rows
-    pages = rows.words.nbytes + sum(c.words.nbytes for name, c in rows.columns.items() if name in names)
-    unpacked = graph.num_edges * (
-        4 + sum(c.dtype.itemsize for name, c in rows.columns.items() if name in names)
-    )
+    bounds = rows_of_ranks(rows.table, threads)
+    names = {*derived.edge_columns, *derived.read_columns} if derived is not None else set()
+    an_edge = 4 + sum(column.dtype.itemsize for name, column in rows.columns.items() if name in names)
+
+    def resident_of(vertices: int, arcs: int, num_threads: int) -> dict[str, int]:
+        ghosts = min(size.num_vertices - vertices, arcs)
+        part, longest = PartitionSize(vertices, 0, ghosts=ghosts), _longest(rows.table)
+        return streamed_memory(size, derived, part, len(threads), states, longest, num_threads, table_bytes=tables)
+
+    pages = np.searchsorted(rows.table.first_rows, bounds.astype(np.uint64))
+    vertices, arcs = np.diff(bounds), np.diff(rows.table.arcs[pages].astype(np.int64))
+    resident = resident_of(int(vertices.max()), int(arcs.max()), max(threads))
+    if limit is not None and sum(resident.values()) > limit:
+        raise DeviceError(
+            f"the run needs {bytes_text(sum(resident.values()))} even with its edges streamed, and host_memory is "
+            f"{_text(limit)}: give it more, use more ranks, or fewer threads"
+        )
+    if rank is None:
+        rank = int(arcs.argmax())
+    elif len(threads) > 1:
+        resident = resident_of(int(vertices[rank]), int(arcs[rank]), threads[rank])
+    spare = 0 if limit is None else limit - sum(resident.values())
+    own = rows.part(range(int(bounds[rank]), int(bounds[rank + 1])))
+    packed = own.words.nbytes + sum(c.words.nbytes for name, c in own.columns.items() if name in names)
+    unpacked = int(arcs[rank]) * an_edge
     cached = min(spare, unpacked)
-    streamed = pages - pages * cached // max(unpacked, 1)
+    streamed = packed - packed * cached // max(unpacked, 1)
     why = "it was asked for" if limit is None or needed <= limit else f"host_memory is {_text(limit)}"
-    return Streaming(room, cached, streamed, needed, rows.where, why)
+    return Streaming(resident, cached, streamed, needed, rows.where, why)
 
 
 def device_limit(device_memory: int | str | None, stream: Stream, device: str, num_ranks: int) -> int | None:
@@ -161,7 +179,7 @@ def _obstacle(
         return f"device={device!r} has all edges in memory; use device='cpu'"
     if graph.packed is None:
         return (
-            "the graph was not opened from a packed store by one process. Write one: "
+            "the graph was not opened from a packed store with rows in the given order. Write one: "
             "graph.save(path, packed=True, order='given'), or sigps convert --packed --order given"
         )
     if graph.packed.order is not None:
@@ -181,11 +199,7 @@ def _obstacle(
     return spec.streaming_obstacle(derived, graph, options)
 
 
-def _longest(graph: Graph) -> int:
+def _longest(table: PageTable) -> int:
     """Return the arcs of the longest run of pages that a row spans, or of a page."""
-    from sigps.graph.packing.table import chains
-
-    assert graph.packed is not None
-    table = graph.packed.rows.table
     ends = [int(table.arcs[c[-1] + 1] - table.arcs[c[0]]) for c in chains(table)] if table.num_pages else [0]
     return max(ends)

@@ -111,7 +111,7 @@ def _streaming(
     from sigps.job.streaming import decide_streaming
 
     engine, path = job.engine, Path(job.graph.path or "")
-    if (engine.host_memory is None and engine.stream != "always") or num_ranks > 1 or not path.is_dir():
+    if (engine.host_memory is None and engine.stream != "always") or not path.is_dir():
         return None
     return decide_streaming(
         program,
@@ -121,7 +121,7 @@ def _streaming(
         RunOptions(precision=engine.precision, schedule=engine.schedule, saves=job.checkpoint is not None),
         host_memory=engine.host_memory,
         stream=engine.stream,
-        num_threads=engine.threads or available_cores(),
+        threads=[engine.threads or max(1, available_cores() // num_ranks)] * num_ranks,
     )
 
 

@@ -13,6 +13,7 @@ from sigps.compiler.program import VertexProgram
 from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import missing_column
 from sigps.kernels.cpu.arguments import Edges
+from sigps.kernels.cpu.layout import renumber
 
 __all__ = ["Blocks"]
 
@@ -25,7 +26,8 @@ class Blocks:
     Args:
         edges: The edges.
         program: The program, which reads some columns; a missing weight is 1.0 everywhere.
-        ids: The ids that compute() sees; empty where they are local ids.
+        ids: The ids that compute() sees, by local id; empty where they are local ids.
+        num_records: Local ids: owned vertices and ghosts.
         cache_bytes: What unpacked blocks may take that are kept: always the same, the first ones, since a sweep over
             all blocks would never find those that were used last.
 
@@ -34,9 +36,16 @@ class Blocks:
     """
 
     def __init__(
-        self, edges: StreamedEdges, program: VertexProgram, ids: NDArray[np.int64], cache_bytes: int
+        self,
+        edges: StreamedEdges,
+        program: VertexProgram,
+        ids: NDArray[np.int64],
+        num_records: int,
+        cache_bytes: int,
     ) -> None:
         self._rows, self._program, self._ids = edges.rows, program, ids
+        self._local_of = edges.local_of
+        self._keeps_gids = program.reads_edges and edges.local_of is not None
         types = {name: column.dtype for name, column in edges.rows.packed.columns.items()}
         names = {*program.edge_columns, *program.read_columns}
         self._types = {name: types[name] for name in names if name in types}
@@ -50,10 +59,9 @@ class Blocks:
         self._packed_bytes = [4 * edges.rows.words_of(number, held) for number in range(len(self.spans))]
         self._of_thread, self._counting, self._bytes_read = threading.local(), threading.Lock(), 0
         an_edge = 4 + sum(dtype.itemsize for dtype in self._types.values())
-        an_edge += 8 if program.reads_edges and ids.size else 0
+        an_edge += (8 if program.reads_edges and ids.size else 0) + 4 * self._keeps_gids
         ends = edges.offsets[edges.rows.first_rows[1:]]
-        num_vertices = edges.offsets.size - 1
-        self._shift = np.uint32(max(0, (num_vertices - 1).bit_length() - _BUCKET_BITS))
+        self._shift = np.uint32(max(0, (num_records - 1).bit_length() - _BUCKET_BITS))
         self._sources: list[NDArray[np.uint8] | None] = [None] * len(self.spans)
         self._num_kept = int(np.searchsorted(ends * np.uint64(an_edge), np.uint64(cache_bytes), side="right"))
         self._kept: dict[int, tuple[Edges, tuple[Any, ...]]] = {}
@@ -63,9 +71,8 @@ class Blocks:
 
     def nothing(self) -> Edges:
         """Return the edges of no block: for loops that read none."""
-        return self._edges(
-            np.empty(0, dtype=np.uint32), {n: np.empty(0, d) for n, d in self._types.items()}, 0
-        )
+        ends = np.empty(0, dtype=np.uint32)
+        return self._edges(ends, ends, {n: np.empty(0, d) for n, d in self._types.items()}, 0)
 
     def block(self, number: int) -> Edges:
         """Unpack a block, and return its edges at the positions that they have among all.
@@ -80,20 +87,25 @@ class Blocks:
         keeps = number < self._num_kept
         ends, columns = self._room(stop - first) if keeps else self._scratch()
         own = {name: column[: stop - first] for name, column in columns.items()}
-        self._rows.unpack(number, ends[: stop - first], own)
+        ends = ends[: stop - first]
+        self._rows.unpack(number, ends, own)
+        gids = ends
+        if self._local_of is not None:
+            gids = ends.copy() if self._keeps_gids else ends
+            renumber(ends, self._local_of)
         if self._sources[number] is None:
             found = np.zeros(1 << _BUCKET_BITS, dtype=np.bool_)
-            found[ends[: stop - first] >> self._shift] = True
+            found[ends >> self._shift] = True
             self._sources[number] = np.packbits(found)
         with self._counting:
             self._bytes_read += self._packed_bytes[number]
-        block = self._edges(ends[: stop - first], own, first)
+        block = self._edges(ends, gids, own, first)
         if keeps:
             self._kept[number] = block, self.walked
         return block
 
     def buckets_of(self, sent: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Return which buckets of vertices have one that sent, a bit each; `sent`: [vertices], 0 or 1."""
+        """Return which buckets of local ids have one that sent, a bit each; `sent`: [num_records], 0 or 1."""
         found = np.zeros(1 << _BUCKET_BITS, dtype=np.uint8)
         if sent.size:
             any_sent = np.maximum.reduceat(sent, np.arange(0, sent.size, 1 << int(self._shift)))
@@ -119,14 +131,18 @@ class Blocks:
             found, self._bytes_read = self._bytes_read, 0
         return found
 
-    def _edges(self, ends: NDArray[np.uint32], columns: dict[str, NDArray[Any]], first: int) -> Edges:
+    def _edges(
+        self, ends: NDArray[np.uint32], gids: NDArray[np.uint32], columns: dict[str, NDArray[Any]], first: int
+    ) -> Edges:
+        """Return edges as loops take them, their ends by local id and by gid."""
         found = {name: _moved(values, first) for name, values in columns.items()} | self._absent
         messages = tuple(found[name] for name in self._program.edge_columns)
         block = Edges(self._rows.offsets, _moved(ends, first), messages, self._stops)
         walked: tuple[Any, ...] = ()
         if self._program.reads_edges:
-            ids = _moved(self._ids[ends], first) if self._ids.size else block.ends
-            walked = block.offsets, block.ends, ids, tuple(found[name] for name in self._program.read_columns)
+            walked_ends = _moved(gids, first)
+            ids = _moved(self._ids[ends], first) if self._ids.size else walked_ends
+            walked = block.offsets, walked_ends, ids, tuple(found[name] for name in self._program.read_columns)
         self._of_thread.walked = walked
         return block
 

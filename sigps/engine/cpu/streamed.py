@@ -33,7 +33,7 @@ class StreamedRecords(Records):
     """Pull and push of one partition whose edges stay packed.
 
     A pull unpacks the blocks with a sender among their sources, as far as is known (`Blocks.may_have_sender`), unless
-    all their vertices have retired. A push, where rows serve both directions and the order
+    all their vertices have retired. A push, where one rank's rows serve both directions and the order
     in which messages combine does not matter, unpacks those with a sender.
     """
 
@@ -113,9 +113,10 @@ class StreamedDirectMessages(DirectMessages):
         super().__init__(state.native, state.subgraph, state.exchange, state.deterministic)
         self._state, self._blocks = state, blocks
         self._counting, self._num_skipped = threading.Lock(), 0
+        self._walks = self._native.program.reads_edges and len(blocks) > 0
 
     def _spans(self, threads: Threads) -> Sequence[tuple[np.uint64, np.uint64]]:
-        return self._blocks.spans if self._native.program.reads_edges else super()._spans(threads)
+        return self._blocks.spans if self._walks else super()._spans(threads)
 
     def step(self, *given: Any) -> int:
         counters: Counters = given[-1]
@@ -127,7 +128,7 @@ class StreamedDirectMessages(DirectMessages):
         return num_bytes
 
     def _is_open(self, number: int, fields: VertexFields) -> bool:
-        if not self._native.program.reads_edges:
+        if not self._walks:
             return True
         first, end = map(int, self._blocks.spans[number])
         own, is_open = fields.status[first:end], False
@@ -168,4 +169,4 @@ class StreamingEngine(Engine):
     def _blocks_of(self, state: RunState, cache_bytes: int) -> Blocks:
         edges = state.subgraph.incoming
         assert isinstance(edges, StreamedEdges)
-        return Blocks(edges, state.program, state.subgraph.ids, cache_bytes)
+        return Blocks(edges, state.program, state.subgraph.ids, state.read.sent.size, cache_bytes)

@@ -1,8 +1,13 @@
-"""A partition whose edges stay in a packed store: the whole graph on one rank."""
+"""A partition whose edges stay in a packed store: the whole graph, or on several ranks vertices that follow each other.
+
+Of a part, owned vertices keep their order, since their rows do, and so do its ghosts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -10,24 +15,32 @@ from numpy.typing import NDArray
 
 from sigps.engine.partition.edge_list import EdgeList
 from sigps.engine.partition.subgraph import Subgraph, narrow, seen_ids
+from sigps.errors import ConfigError
 from sigps.graph.graph import Graph
 from sigps.graph.packing.paged import PagedRows
+from sigps.graph.packing.table import rows_of_ranks
+from sigps.graph.partitioning.assignment import Assignment, Contiguous
+from sigps.graph.partitioning.partition import PartitionFunction
+from sigps.group import together
 
-__all__ = ["StreamedEdges", "build_streamed"]
+__all__ = ["StreamedEdges", "build_streamed", "divide_pages"]
 
 
 class StreamedEdges(EdgeList):
     """In-edges by target that stay packed: where rows begin is in memory, and nothing else.
 
     Args:
-        rows: The rows.
+        rows: The rows; ends are gids.
+        local_of: The local id of each gid that is an end, [num_vertices]; None where they are the same.
     """
 
-    def __init__(self, rows: PagedRows) -> None:
+    def __init__(self, rows: PagedRows, local_of: NDArray[np.uint32] | None = None) -> None:
         object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "local_of", local_of)
         object.__setattr__(self, "offsets", rows.offsets)
 
     rows: PagedRows
+    local_of: NDArray[np.uint32] | None
 
     @property
     def num_edges(self) -> int:
@@ -45,14 +58,45 @@ class StreamedEdges(EdgeList):
         raise AssertionError("edges of a run that streams are read by rows")
 
 
-def build_streamed(graph: Graph, num_threads: int) -> Subgraph:
-    """Return the whole graph as a partition, of a packed store in the given order. O(rows); directed O(edges)."""
+def divide_pages(graph: Graph, method: str | PartitionFunction, capacities: Sequence[float]) -> Contiguous:
+    """Return which rank owns which vertices: those of whole pages.
+
+    Args:
+        graph: The graph, of a packed store in the given order.
+        method: The partitioner that was asked for.
+        capacities: [ranks]: how much of the graph each takes.
+
+    Raises:
+        ConfigError: If it is another one than that which streams, on several ranks.
+    """
+    size = graph.group.size
+    if size == 1:
+        return Contiguous(np.array([0, graph.num_vertices]))
+    if method != "edges":
+        asked = f"partitioner={method!r}" if isinstance(method, str) else "a function as partitioner"
+        raise ConfigError(
+            f"{asked} is not built for a run that streams on {size} ranks, each of which reads the pages of vertices "
+            "that follow each other. Use partitioner='edges', or stream='never'"
+        )
+    assert graph.packed is not None
+    return Contiguous(rows_of_ranks(graph.packed.rows.table, capacities))
+
+
+def build_streamed(graph: Graph, assignment: Assignment, num_threads: int) -> Subgraph:
+    """Return this rank's partition, of a packed store in the given order. Collective.
+
+    O(rows) for one rank and an undirected graph; else each rank unpacks its own pages once, to find ghosts and degrees.
+    """
+    if graph.group.size > 1:
+        assert isinstance(assignment, Contiguous)
+        return _part(graph, assignment, num_threads)
     packed = graph.packed
     assert packed is not None
     rows = graph.derived("rows that stay packed", lambda: PagedRows(packed.rows, num_threads))
     degrees = np.diff(rows.offsets)
     if graph.directed:
-        degrees = graph.derived("out-degrees of packed rows", lambda: _count_sources(rows, num_threads))
+        count = partial(_count_sources, rows, graph.num_vertices, num_threads)
+        degrees = graph.derived("out-degrees of packed rows", count)
     return Subgraph(
         num_vertices=graph.num_vertices,
         num_edges=graph.num_edges,
@@ -67,22 +111,76 @@ def build_streamed(graph: Graph, num_threads: int) -> Subgraph:
     )
 
 
-def _count_sources(rows: PagedRows, num_threads: int) -> NDArray[np.uint64]:
-    """Return how often each vertex is among the ends of rows: one pass over all pages."""
-    from concurrent.futures import ThreadPoolExecutor
+def _part(graph: Graph, assignment: Contiguous, num_threads: int) -> Subgraph:
+    group, bounds, packed = graph.group, assignment.bounds, graph.packed
+    assert packed is not None
+    first, stop = bounds[group.rank : group.rank + 2].tolist()
 
+    def read() -> tuple[PagedRows, NDArray[Any]]:
+        rows = PagedRows(packed.rows.part(range(first, stop)), num_threads)
+        if graph.directed:
+            return rows, _count_sources(rows, graph.num_vertices, num_threads)
+        return rows, _find_sources(rows, graph.num_vertices, num_threads)
+
+    rows, uses = together(read, group)
+    degrees = np.diff(rows.offsets)
+    if graph.directed:
+        parts = group.all_to_all([uses[bounds[r] : bounds[r + 1]] for r in range(group.size)])
+        degrees = np.sum(parts, axis=0, dtype=np.uint64)
+    uses[first:stop] = 0
+    ghosts = np.flatnonzero(uses)
+    del uses
+    ghost_bounds = np.searchsorted(ghosts, bounds)
+    local_of = np.zeros(graph.num_vertices, dtype=np.uint32)
+    local_of[first:stop] = np.arange(stop - first)
+    local_of[ghosts] = np.arange(stop - first, stop - first + ghosts.size)
+    wanted = group.all_to_all([ghosts[ghost_bounds[r] : ghost_bounds[r + 1]] for r in range(group.size)])
+    gids = np.concatenate([np.arange(first, stop), ghosts])
+    return Subgraph(
+        num_vertices=graph.num_vertices,
+        num_edges=graph.num_edges,
+        num_owned=stop - first,
+        num_ghosts=ghosts.size,
+        gids=gids,
+        ids=seen_ids(graph, gids),
+        incoming=StreamedEdges(rows, local_of),
+        outgoing=None,
+        out_degrees=narrow(degrees),
+        halo=tuple(part - first for part in wanted),
+        ghost_bounds=ghost_bounds,
+    )
+
+
+def _find_sources(rows: PagedRows, num_vertices: int, num_threads: int) -> NDArray[np.uint8]:
+    """Return whether each vertex is among the ends of rows, 0 or 1: one pass over the pages."""
+    from sigps.kernels.cpu.layout import mark_uses
+
+    used = np.zeros(num_vertices, dtype=np.uint8)
+    _for_each_chain(rows, num_threads, lambda thread, ends: mark_uses(ends, used))
+    return used
+
+
+def _count_sources(rows: PagedRows, num_vertices: int, num_threads: int) -> NDArray[np.uint64]:
+    """Return how often each vertex is among the ends of rows: one pass over the pages."""
     from sigps.kernels.cpu.layout import count_uses
 
-    uses = [np.zeros(rows.offsets.size - 1, dtype=np.uint32) for _ in range(num_threads)]
+    uses = [np.zeros(num_vertices, dtype=np.uint32) for _ in range(num_threads)]
+    _for_each_chain(rows, num_threads, lambda thread, ends: count_uses(ends, uses[thread]))
+    total: NDArray[np.uint64] = np.sum(uses, axis=0, dtype=np.uint64)
+    return total
 
-    def count(thread: int) -> None:
+
+def _for_each_chain(
+    rows: PagedRows, num_threads: int, visit: Callable[[int, NDArray[np.uint32]], None]
+) -> None:
+    """Call a function with a thread's number and the ends of a chain of pages, of each."""
+
+    def work(thread: int) -> None:
         ends = np.empty(rows.most_arcs, dtype=np.uint32)
         for number in range(thread, len(rows.chains), num_threads):
             first, stop = (int(rows.offsets[row]) for row in rows.first_rows[number : number + 2])
             rows.unpack(number, ends[: stop - first], {})
-            count_uses(ends[: stop - first], uses[thread])
+            visit(thread, ends[: stop - first])
 
     with ThreadPoolExecutor(num_threads) as pool:
-        list(pool.map(count, range(num_threads)))
-    total: NDArray[np.uint64] = np.sum(uses, axis=0, dtype=np.uint64)
-    return total
+        list(pool.map(work, range(num_threads)))

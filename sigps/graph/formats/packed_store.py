@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any
 
@@ -35,9 +36,10 @@ from sigps.graph.formats.store_header import Packing, StoredArray
 from sigps.graph.formats.store_writing import Pieces, Slice, header_of, vertex_slices, write_store
 from sigps.graph.packing.packer import Order, PackableRows, in_order
 from sigps.graph.packing.pages import PAGE_ARCS
-from sigps.graph.packing.table import PageTable, problem_of
+from sigps.graph.packing.table import PageTable, problem_of, rows_of_ranks
 from sigps.graph.packing.unpacker import PackedColumn, PackedRows, unpacked
 from sigps.group import Group, own_range, together
+from sigps.kernels.cpu.layout import order_by_row
 
 __all__ = ["PackedArrays", "packed_graph", "packed_rows", "save_packed"]
 
@@ -99,38 +101,55 @@ def save_packed(
 
 
 class PackedArrays(GraphArrays):
-    """The graph of a packed store in one process; its rows stay packed until `unpacked` is called.
+    """The graph of a packed store, whose rows stay packed until `unpacked` is called; on several ranks in the given order.
+
+    Args:
+        store: The store.
+        rows: As the attribute.
+        order: As the attribute; None on several ranks.
+        group: The ranks.
 
     Attributes:
-        rows: The rows, mapped: of an undirected graph those of both directions, else in-edges.
+        rows: All rows, mapped: of an undirected graph those of both directions, else in-edges.
+        own: Those of this rank's vertices.
         order: The vertex of each row; None if rows are vertices.
     """
 
-    def __init__(self, store: OpenStore, group: Group) -> None:
+    def __init__(
+        self, store: OpenStore, rows: PackedRows, order: NDArray[np.uint32] | None, group: Group
+    ) -> None:
         header = store.header
-        self.rows, self.order = packed_rows(store)
+        self.rows, self.order, self.group = rows, order, group
         self.num_edges, self.directed, self.report = header.num_edges, header.directed, header.report
-        self.row_bounds, self.group = np.array([0, header.num_vertices]), group
+        self.row_bounds = np.array([0, header.num_vertices])
+        if group.size > 1:
+            self.row_bounds = rows_of_ranks(rows.table, [1] * group.size)
+        first, stop = self.row_bounds[group.rank : group.rank + 2].tolist()
+        self.own = rows if group.size == 1 else rows.part(range(first, stop))
         self.ids = store.ids(self.row_bounds, group)
-        self.vertex_columns = store.vertex_columns(0, header.num_vertices)
+        self.vertex_columns = store.vertex_columns(first, stop)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what is mapped."""
-        packed = [self.rows.words, *(column.words for column in self.rows.columns.values())]
+        """Bytes of what is mapped of this rank's rows."""
+        packed = [self.own.words, *(column.words for column in self.own.columns.values())]
         return sum(array.nbytes for array in [*packed, *self.vertex_columns.values()]) + self.ids.nbytes
 
     def chunks(self) -> Iterator[EdgeChunk]:
-        """Yield the edges, page by page.
+        """Yield the edges of this rank's packed rows, page by page.
 
         Raises:
             GraphError: If a page is damaged.
         """
-        for page in range(self.rows.table.num_pages):
-            yield _edges_of_page(self.rows, self.order, page, directed=self.directed)
+        for page in range(self.own.table.num_pages):
+            yield _edges_of_page(self.own, self.order, page, directed=self.directed)
 
     def is_simple(self) -> bool:
-        """Tell whether there are neither loops nor parallel edges; one pass over the pages."""
+        """Tell whether there are neither loops nor parallel edges; one pass over the pages. Collective."""
+        is_own = together(self._is_own_part_simple, self.group)
+        return bool(self.group.all_reduce(np.array([int(is_own)]), "min")[0])
+
+    def _is_own_part_simple(self) -> bool:
         last = -1, -1
         for edges in self.chunks():
             rows, ends = (edges.targets, edges.sources) if self.directed else (edges.sources, edges.targets)
@@ -141,16 +160,25 @@ class PackedArrays(GraphArrays):
         return True
 
     def unpacked(self) -> GraphArrays:
-        """Return the graph with its rows in memory.
+        """Return the graph with this rank's rows in memory. Not collective.
+
+        Of a directed graph on several ranks each of them goes through all pages, since these hold in-edges.
 
         Raises:
             GraphError: If a page is damaged.
         """
-        offsets, ends, columns = unpacked(self.rows, self.order, len(os.sched_getaffinity(0)))
-        by_target = InEdges(offsets, ends, columns)
-        if self.directed:
-            rows = transpose(Rows(offsets, ends, columns))
+        num_threads = max(1, len(os.sched_getaffinity(0)) // self.group.size)
+        by_target = None
+        if self.directed and self.group.size > 1:
+            rows = _out_edges(self.rows, range(self.first_row, self.first_row + self.num_rows), num_threads)
             offsets, ends, columns = rows.offsets, rows.targets, rows.columns
+        else:
+            offsets, ends, columns = unpacked(self.own, self.order, num_threads)
+        if self.group.size == 1:
+            by_target = InEdges(offsets, ends, columns)
+            if self.directed:
+                rows = transpose(Rows(offsets, ends, columns))
+                offsets, ends, columns = rows.offsets, rows.targets, rows.columns
         return GraphArrays(
             offsets=offsets,
             targets=ends,
@@ -167,14 +195,14 @@ class PackedArrays(GraphArrays):
 
 
 def packed_graph(store: OpenStore, group: Group) -> GraphArrays:
-    """Return the graph of a packed store; on several ranks this rank's rows, unpacked in memory. Collective.
+    """Return the graph of a packed store; on several ranks rows by degree are unpacked at once. Collective.
 
     Raises:
         GraphError: If the store is damaged.
     """
-    if group.size == 1:
-        return PackedArrays(store, group)
     packed, order = together(lambda: packed_rows(store), group)
+    if group.size == 1 or order is None:
+        return PackedArrays(store, packed, order, group)
     return _of_many(store, packed, order, group)
 
 
@@ -267,6 +295,27 @@ def _problem_of_order(order: NDArray[np.uint32], num_vertices: int) -> str:
     return "" if np.count_nonzero(seen) == order.size else "two rows are of one vertex"
 
 
+def _out_edges(packed: PackedRows, own: range, num_threads: int) -> Rows:
+    """Return the rows of out-edges of some vertices, from the pages of all in-edges."""
+
+    def of_page(page: int) -> EdgeChunk:
+        edges = _edges_of_page(packed, None, page, directed=True)
+        kept = np.flatnonzero((edges.sources >= own.start) & (edges.sources < own.stop))
+        columns = {name: values[kept] for name, values in edges.columns.items()}
+        return EdgeChunk(edges.sources[kept], edges.targets[kept], columns)
+
+    none = np.empty(0, dtype=np.uint32)
+    parts = [EdgeChunk(none, none, {name: np.empty(0, c.dtype) for name, c in packed.columns.items()})]
+    with ThreadPoolExecutor(num_threads) as pool:
+        parts += pool.map(of_page, range(packed.table.num_pages))
+    sources = np.concatenate([part.sources for part in parts]) - np.uint32(own.start)
+    offsets, order = order_by_row(sources, len(own))
+    columns = {
+        name: np.concatenate([part.columns[name] for part in parts])[order] for name in packed.columns
+    }
+    return Rows(offsets, np.concatenate([part.targets for part in parts])[order], columns)
+
+
 def _of_many(
     store: OpenStore, packed: PackedRows, order: NDArray[np.uint32] | None, group: Group
 ) -> GraphArrays:
@@ -300,7 +349,8 @@ def _edges_of_page(
     }
     for name, values in columns.items():
         packed.unpack_column(name, page, values)
-    starts = np.repeat(np.arange(rows.start, rows.stop, dtype=np.uint32), degrees)
+    first = packed.first_row + rows.start
+    starts = np.repeat(np.arange(first, first + len(rows), dtype=np.uint32), degrees)
     if order is not None:
         starts, ends = order[starts], order[ends]
     return EdgeChunk(ends, starts, columns) if directed else EdgeChunk(starts, ends, columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sigps.graph.packing.pages import ALIGNMENT, PAGE_ARCS
 
-__all__ = ["PageTable", "chains", "cut_rows", "problem_of"]
+__all__ = ["PageTable", "chains", "cut_rows", "problem_of", "rows_of_ranks"]
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,27 @@ def chains(table: PageTable) -> Iterator[range]:
     """Yield pages that rows hold together, most of them one: they begin with a row, and end with one."""
     begins = [*np.flatnonzero(~table.continues).tolist(), table.num_pages]
     yield from itertools.starmap(range, itertools.pairwise(begins))
+
+
+def rows_of_ranks(table: PageTable, shares: Sequence[float]) -> NDArray[np.int64]:
+    """Return the rows at which those of each rank begin, [ranks + 1]: each has whole chains of pages.
+
+    Their work, a row's arcs plus one, is as near to the rank's share as such cuts allow. A rank may have no rows.
+
+    Args:
+        table: The pages.
+        shares: [ranks], positive: each rank's, relative to the others.
+    """
+    if not table.num_pages:
+        return np.zeros(len(shares) + 1, dtype=np.int64)
+    begins = np.append(np.flatnonzero(~table.continues), table.num_pages)
+    rows = np.append(table.first_rows, table.end_rows[-1])[begins].astype(np.int64)
+    work = table.arcs[begins].astype(np.int64) + rows
+    goals = np.cumsum(shares)[:-1] / np.sum(shares) * work[-1]
+    above = np.minimum(np.searchsorted(work, goals), work.size - 1)
+    below = np.maximum(above - 1, 0)
+    nearest = np.where(goals - work[below] < work[above] - goals, below, above)
+    return np.concatenate([[0], rows[nearest], rows[-1:]])
 
 
 def problem_of(table: PageTable, num_rows: int, num_arcs: int, num_words: int) -> str:

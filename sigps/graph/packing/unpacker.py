@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,8 @@ class PackedRows:
         columns: By name.
         where: What holds the pages, for errors.
         files: Those that are mapped, and the bytes that they must have.
+        first_row: Of a part, the number of its first row: `table` counts from there.
+        first_page: Likewise.
     """
 
     num_vertices: int
@@ -55,6 +57,32 @@ class PackedRows:
     columns: dict[str, PackedColumn]
     where: str
     files: tuple[tuple[Path, int], ...] = ()
+    first_row: int = 0
+    first_page: int = 0
+
+    def part(self, rows: range) -> PackedRows:
+        """Return some of the rows, which begin with a page and end with one."""
+        table = self.table
+        first, stop = np.searchsorted(table.first_rows, np.array([rows.start, rows.stop], dtype=np.uint64)).tolist()
+        arcs, words = table.arcs[first : stop + 1], table.words[first : stop + 1]
+        own = PageTable(
+            table.first_rows[first:stop] - np.uint64(rows.start),
+            table.end_rows[first:stop] - np.uint64(rows.start),
+            arcs - arcs[0],
+            words - words[0],
+        )
+        columns = {}
+        for name, column in self.columns.items():
+            begins = column.begins[first : stop + 1]
+            columns[name] = PackedColumn(column.dtype, begins - begins[0], column.words[int(begins[0]) : int(begins[-1])])
+        return replace(
+            self,
+            table=own,
+            words=self.words[int(words[0]) : int(words[-1])],
+            columns=columns,
+            first_row=self.first_row + rows.start,
+            first_page=self.first_page + first,
+        )
 
     def require_files(self) -> None:
         """Check that what is mapped is still there: reading a file that was cut short ends the process.
@@ -85,7 +113,7 @@ class PackedRows:
         whole = unpack_rows(
             self.words[self.table.words_of(page)],
             np.uint64(self.num_vertices),
-            np.uint64(rows.start),
+            np.uint64(self.first_row + rows.start),
             np.uint64(len(rows)),
             scratch.degrees,
             scratch.firsts,
@@ -120,7 +148,7 @@ class PackedRows:
 
     def damaged(self, what: str, page: int) -> GraphError:
         """Return the error for a page that is none."""
-        return GraphError(f"{self.where}: {what} is damaged in page {page:,}. Copy or write the store again")
+        return GraphError(f"{self.where}: {what} is damaged in page {self.first_page + page:,}. Copy or write the store again")
 
 
 def unpacked(

@@ -12,8 +12,10 @@ from sigps.native.kernel import compiled
 __all__ = [
     "count_uses",
     "find_reverse_entries",
+    "mark_uses",
     "number_by_degree",
     "order_by_row",
+    "renumber",
     "rows_in_order",
     "targets_by_source",
 ]
@@ -107,6 +109,20 @@ def count_uses(ends: NDArray[Any], uses: NDArray[np.uint32]) -> None:
     """Add to uses[v], [vertices], how often v is among `ends`."""
     for e in range(ends.size):
         uses[ends[e]] += np.uint32(1)
+
+
+@compiled
+def mark_uses(ends: NDArray[np.uint32], used: NDArray[np.uint8]) -> None:
+    """Write 1 to used[v], [vertices], for each of `ends`; threads may do it side by side."""
+    for e in range(ends.size):
+        used[ends[e]] = np.uint8(1)
+
+
+@compiled
+def renumber(ends: NDArray[np.uint32], numbers: NDArray[np.uint32]) -> None:
+    """Replace each of `ends` by its number, [vertices]."""
+    for e in range(ends.size):
+        ends[e] = numbers[ends[e]]
 
 
 @compiled

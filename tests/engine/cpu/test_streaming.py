@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,8 @@ import numpy as np
 import pytest
 from battery import BATTERY
 from equality_programs import PROGRAMS, program_for
+from processes import end_of
+from thread_group import ThreadGroup, run_ranks
 from ways import assert_same
 
 import sigps
@@ -306,3 +310,134 @@ def test_many_runs_stream_one_after_another(tmp_path: Path) -> None:
     for mine, theirs in zip(found, expected, strict=True):
         assert mine["level"].tolist() == theirs["level"].tolist()
     assert not stored.is_laid_out
+
+
+def on_ranks(size: int, program: Vertex, folder: Path, **options: Any) -> Result:
+    """Return rank 0's result of a run that streams on so many ranks; no rank has edges in memory."""
+
+    def work(group: ThreadGroup) -> tuple[Result, bool]:
+        stored = sigps.load(folder / "graph.sigps", group=group)
+        return run(program, stored, stream="always", **options), stored.is_laid_out
+
+    found = run_ranks(size, work)
+    assert not any(is_laid_out for _, is_laid_out in found)
+    return found[0][0]
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("directed", [False, True])
+def test_several_ranks_stream_their_own_pages(directed: bool, ranks: int, tmp_path: Path) -> None:
+    graph = skewed(directed=directed)
+    packed(graph, tmp_path)
+    programs: list[Vertex] = [PageRank(), SSSP(source=3), OutDegree()]
+    if not directed:
+        programs += [program_for(name, "skewed") for name in ("relays", "jump", "neighbourhood")]
+    for program in programs:
+        options: dict[str, Any] = {"deterministic": True, "max_supersteps": 12, "threads": 2}
+        expected = run(program, graph, device="cpu", asynchronous=False, **options)
+        found = on_ranks(ranks, program, tmp_path, **options)
+        only_better = analyse(program).monotone is not None
+        assert_same(found, expected, exact=True, in_order=not only_better)
+
+
+@pytest.mark.parametrize("graph", ["one_vertex", "only_isolated", "string_ids", "skewed"])
+def test_programs_on_ranks_some_of_which_may_have_no_page(graph: str, tmp_path: Path) -> None:
+    sample = BATTERY[graph].build(directed=False)
+    packed(sample, tmp_path)
+    for name in PROGRAMS:
+        program = program_for(name, graph)
+        options: dict[str, Any] = {"deterministic": True, "max_supersteps": 6, "threads": 1}
+        expected = run(program, sample, device="cpu", asynchronous=False, **options)
+        only_better = analyse(program).monotone is not None
+        found = on_ranks(3, program, tmp_path, **options)
+        assert_same(found, expected, exact=True, in_order=not only_better)
+
+
+def test_ranks_skip_blocks_and_read_each_page_once(tmp_path: Path) -> None:
+    line = np.arange(4000)
+    graph = Graph.from_edges(line[:-1], line[1:], directed=False)
+    whole = packed(graph, tmp_path).packed.rows.words.nbytes  # type: ignore[union-attr]
+    pulled = on_ranks(3, PageRank(iterations=3), tmp_path, deterministic=True).stats
+    assert [s.bytes_read for s in pulled] == [0, *[whole] * 3]
+    search = on_ranks(3, BFS(source=0), tmp_path, max_supersteps=20).stats
+    assert {s.direction for s in search} == {"pull"}
+    assert all(0 < s.bytes_read < whole / 10 and s.blocks_skipped > 50 for s in search[2:])
+
+
+def test_state_logs_of_one_and_two_ranks_go_on_on_three(tmp_path: Path) -> None:
+    graph = skewed(directed=False)
+    packed(graph, tmp_path)
+    expected = run(PageRank(), graph, device="cpu", deterministic=True)
+    log = Checkpoint(str(tmp_path / "log"), every=2)
+    for ranks, stop in ((1, 4), (2, 8), (3, None)):
+        options: dict[str, Any] = {"max_supersteps": stop, "deterministic": True, "threads": 1}
+        result = on_ranks(ranks, PageRank(), tmp_path, checkpoint=log, resume=True, **options)
+    assert result["rank"].tobytes() == expected["rank"].tobytes()
+    assert len(result.stats) == len(expected.stats)
+
+
+def test_the_limit_is_that_of_a_rank(tmp_path: Path) -> None:
+    draw = np.random.default_rng(1)
+    graph = Graph.from_edges(*draw.integers(0, 1000, (2, 600_000)), directed=False)
+    packed(graph, tmp_path, page_arcs=1 << 14)
+    expected = run(PageRank(), graph, device="cpu", deterministic=True, max_supersteps=3)
+
+    def limited(group: ThreadGroup, limit: str, **options: Any) -> Result:
+        stored = sigps.load(tmp_path / "graph.sigps", group=group)
+        given: dict[str, Any] = {"deterministic": True, "max_supersteps": 3, "threads": 1, **options}
+        return run(PageRank(), stored, host_memory=limit, **given)
+
+    whole = 4 * graph.num_edges
+    read = []
+    for limit in ("3MB", "4MB"):  # of some 2.4 MB of edges a rank, unpacked
+        result = run_ranks(2, lambda group, limit=limit: limited(group, limit))[0]  # type: ignore[misc]
+        assert result["rank"].tobytes() == expected["rank"].tobytes()
+        read.append(result.stats[2].bytes_read)
+    assert whole > read[0] > read[1] > 0
+    with pytest.raises(DeviceError, match="even with its edges streamed"):
+        run_ranks(2, lambda group: limited(group, "100KB"))
+    for partitioner, name in (("hash", "partitioner='hash'"), (lambda ids: 0 * ids, "a function")):
+        with pytest.raises(ConfigError, match=f"{name}.* is not built for a run that streams on 2 ranks"):
+            run_ranks(2, lambda group, p=partitioner: limited(group, "3MB", partitioner=p))  # type: ignore[misc]
+
+
+def test_a_simple_graph_is_known_by_all_ranks(tmp_path: Path) -> None:
+    graph = skewed(directed=False).undirected(simple=True)
+    packed(graph, tmp_path)
+    expected = run(KCore(), graph, device="cpu")
+    assert on_ranks(3, KCore(), tmp_path)["core"].tolist() == expected["core"].tolist()
+    Graph.from_edges(np.arange(300), np.arange(300) // 299 + np.arange(300), directed=False).save(
+        tmp_path / "loops", packed=True, order="given"
+    )
+    with pytest.raises(ConfigError, match="takes no loops and repeats, and the store has some"):
+        run_ranks(2, lambda group: run(KCore(), sigps.load(tmp_path / "loops", group=group), stream="always"))
+
+
+@pytest.mark.mpi
+def test_processes_stream_as_one_does(tmp_path: Path) -> None:
+    graph = skewed(directed=True)
+    packed(graph, tmp_path)
+    expected = run(PageRank(), graph, device="cpu", deterministic=True)
+    script = tmp_path / "job.py"
+    script.write_text(
+        "import sys, sigps\n"
+        "from sigps.apps import PageRank\n"
+        "graph = sigps.load(sys.argv[1])\n"
+        "result = sigps.run(PageRank(), graph, stream='always', deterministic=True, threads=1)\n"
+        "assert not graph.is_laid_out\n"
+        "if graph.group.rank == 0:\n"
+        "    result['rank'].tofile(sys.argv[2])\n"
+    )
+    for ranks in (2, 3):
+        command = ["mpirun", "-n", str(ranks), sys.executable, str(script)]
+        out = tmp_path / f"rank-{ranks}"
+        started = subprocess.Popen(
+            [*command, str(tmp_path / "graph.sigps"), str(out)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        outcome = end_of(started)
+        assert outcome.code == 0, outcome.err
+        assert out.read_bytes() == expected["rank"].tobytes()
