@@ -99,7 +99,9 @@ def decide_streaming(
     if limit is not None or stream == "always":
         size, states = size_of(graph), bytes_of_states(program, options.precision)
         tables = bytes_of_tables(program)
-        whole = memory(turned_size(size, program), derived, len(threads), states, loaded=size, table_bytes=tables)
+        whole = memory(
+            turned_size(size, program), derived, len(threads), states, loaded=size, table_bytes=tables
+        )
         needed = sum(whole.values())
     if stream != "always" and (limit is None or needed <= limit):
         return None
@@ -122,7 +124,9 @@ def decide_streaming(
     def resident_of(vertices: int, arcs: int, num_threads: int) -> dict[str, int]:
         ghosts = min(size.num_vertices - vertices, arcs)
         part, longest = PartitionSize(vertices, 0, ghosts=ghosts), _longest(rows.table)
-        return streamed_memory(size, derived, part, len(threads), states, longest, num_threads, table_bytes=tables)
+        return streamed_memory(
+            size, derived, part, len(threads), states, longest, num_threads, table_bytes=tables
+        )
 
     pages = np.searchsorted(rows.table.first_rows, bounds.astype(np.uint64))
     vertices, arcs = np.diff(bounds), np.diff(rows.table.arcs[pages].astype(np.int64))

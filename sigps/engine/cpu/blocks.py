@@ -142,7 +142,12 @@ class Blocks:
         if self._program.reads_edges:
             walked_ends = _moved(gids, first)
             ids = _moved(self._ids[ends], first) if self._ids.size else walked_ends
-            walked = block.offsets, walked_ends, ids, tuple(found[name] for name in self._program.read_columns)
+            walked = (
+                block.offsets,
+                walked_ends,
+                ids,
+                tuple(found[name] for name in self._program.read_columns),
+            )
         self._of_thread.walked = walked
         return block
 

@@ -126,7 +126,7 @@ def _part(graph: Graph, assignment: Contiguous, num_threads: int) -> Subgraph:
     degrees = np.diff(rows.offsets)
     if graph.directed:
         parts = group.all_to_all([uses[bounds[r] : bounds[r + 1]] for r in range(group.size)])
-        degrees = np.sum(parts, axis=0, dtype=np.uint64)
+        degrees = np.stack(parts).sum(axis=0, dtype=np.uint64)
     uses[first:stop] = 0
     ghosts = np.flatnonzero(uses)
     del uses

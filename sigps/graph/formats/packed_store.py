@@ -101,7 +101,7 @@ def save_packed(
 
 
 class PackedArrays(GraphArrays):
-    """The graph of a packed store, whose rows stay packed until `unpacked` is called; on several ranks in the given order.
+    """The graph of a packed store, whose rows stay packed until `unpacked` is called; on several ranks as given.
 
     Args:
         store: The store.
@@ -310,9 +310,7 @@ def _out_edges(packed: PackedRows, own: range, num_threads: int) -> Rows:
         parts += pool.map(of_page, range(packed.table.num_pages))
     sources = np.concatenate([part.sources for part in parts]) - np.uint32(own.start)
     offsets, order = order_by_row(sources, len(own))
-    columns = {
-        name: np.concatenate([part.columns[name] for part in parts])[order] for name in packed.columns
-    }
+    columns = {name: np.concatenate([part.columns[name] for part in parts])[order] for name in packed.columns}
     return Rows(offsets, np.concatenate([part.targets for part in parts])[order], columns)
 
 

@@ -91,6 +91,10 @@ def rows_of_ranks(table: PageTable, shares: Sequence[float]) -> NDArray[np.int64
     Args:
         table: The pages.
         shares: [ranks], positive: each rank's, relative to the others.
+
+    >>> offsets = np.array([0, 3, PAGE_ARCS + 7, PAGE_ARCS + 9], dtype=np.uint64)
+    >>> rows_of_ranks(cut_rows(offsets), [1, 1, 1]).tolist(), rows_of_ranks(cut_rows(offsets, 4), [1, 9]).tolist()
+    ([0, 1, 3, 3], [0, 1, 3])
     """
     if not table.num_pages:
         return np.zeros(len(shares) + 1, dtype=np.int64)

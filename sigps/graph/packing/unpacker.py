@@ -63,7 +63,9 @@ class PackedRows:
     def part(self, rows: range) -> PackedRows:
         """Return some of the rows, which begin with a page and end with one."""
         table = self.table
-        first, stop = np.searchsorted(table.first_rows, np.array([rows.start, rows.stop], dtype=np.uint64)).tolist()
+        first, stop = np.searchsorted(
+            table.first_rows, np.array([rows.start, rows.stop], dtype=np.uint64)
+        ).tolist()
         arcs, words = table.arcs[first : stop + 1], table.words[first : stop + 1]
         own = PageTable(
             table.first_rows[first:stop] - np.uint64(rows.start),
@@ -74,7 +76,9 @@ class PackedRows:
         columns = {}
         for name, column in self.columns.items():
             begins = column.begins[first : stop + 1]
-            columns[name] = PackedColumn(column.dtype, begins - begins[0], column.words[int(begins[0]) : int(begins[-1])])
+            columns[name] = PackedColumn(
+                column.dtype, begins - begins[0], column.words[int(begins[0]) : int(begins[-1])]
+            )
         return replace(
             self,
             table=own,
@@ -148,7 +152,9 @@ class PackedRows:
 
     def damaged(self, what: str, page: int) -> GraphError:
         """Return the error for a page that is none."""
-        return GraphError(f"{self.where}: {what} is damaged in page {self.first_page + page:,}. Copy or write the store again")
+        return GraphError(
+            f"{self.where}: {what} is damaged in page {self.first_page + page:,}. Copy or write the store again"
+        )
 
 
 def unpacked(

@@ -52,6 +52,11 @@ def test_a_job_that_streams(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     named = {line.split()[0]: line for line in lines if line.startswith("  ")}
     assert {"graph", "state", "messages", "unpacking", "cached", "all", "streamed"} <= named.keys()
     assert any(line.startswith("it streams: ") and "host_memory is 5.7 MiB" in line for line in lines)
+    assert cli.execute(["plan", str(path), "-n", "2"]) == 0
+    text = capsys.readouterr().out
+    assert "a rank of 2, " in text
+    assert "  numbering " in text
+    assert "it streams: " in text
     assert cli.execute(["run", str(path)]) == 0
     assert cli.execute(["plan", str(path), "--set", "engine.stream=never"]) == 1
     assert "or let it stream (stream='auto')" in capsys.readouterr().err
