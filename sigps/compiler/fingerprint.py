@@ -7,6 +7,7 @@ import inspect
 import types
 from typing import Any
 
+from sigps.model.declaration import Declaration
 from sigps.model.vertex import Vertex
 from sigps.native.source import global_names
 
@@ -30,6 +31,8 @@ def fingerprint(value: Any, seen: set[int]) -> str:
         )
     if isinstance(value, type) and hasattr(value, "_fields"):
         return f"{value.__name__}{value._fields}{inspect.get_annotations(value)}"
+    if isinstance(value, Declaration):
+        return value.text
     return repr(value)
 
 
@@ -58,22 +61,25 @@ def _code(code: types.CodeType) -> str:
 
 def _inner(function: types.FunctionType, seen: set[int]) -> list[str]:
     """Describe what a function reads: its globals, and the attributes it reads of modules among them."""
-    names, read = global_names(function), _names_in(function.__code__)
+    names = global_names(function) if function.__closure__ else function.__globals__
+    read = _names_in(function.__code__)
     described = []
-    for name in sorted(read & names.keys()):
+    for name in read:
+        if name not in names:
+            continue
         described.append(f"{name}={fingerprint(names[name], seen)}")
         module = names[name]
         if (
             isinstance(module, types.ModuleType)
             and module.__name__.partition(".")[0] not in COMPILED_ELSEWHERE
         ):
-            held = {n: vars(module)[n] for n in sorted(read & vars(module).keys())}
+            held = {n: vars(module)[n] for n in read if n in vars(module)}
             described += [f"{name}.{n}={fingerprint(v, seen)}" for n, v in held.items()]
     return described
 
 
 @functools.lru_cache(maxsize=4096)
-def _names_in(code: types.CodeType) -> frozenset[str]:
-    """Return the names that a function reads, also in the generators inside it."""
+def _names_in(code: types.CodeType) -> tuple[str, ...]:
+    """Return the names that a function reads, also in the generators inside it; in order."""
     inner = [_names_in(c) for c in code.co_consts if isinstance(c, types.CodeType)]
-    return frozenset((*code.co_names, *code.co_freevars)).union(*inner)
+    return tuple(sorted({*code.co_names, *code.co_freevars}.union(*inner)))

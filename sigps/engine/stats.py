@@ -63,9 +63,9 @@ def shared_out(seconds: float, work: NDArray[np.int64]) -> list[float]:
     >>> shared_out(3.0, np.array([84, 184]))
     [1.0, 2.0]
     """
-    shares = work + _WORK_OF_A_SUPERSTEP
-    found: list[float] = (shares * (seconds / max(1, int(shares.sum())))).tolist()
-    return found
+    shares = [share + _WORK_OF_A_SUPERSTEP for share in work.tolist()]
+    second = seconds / max(1, sum(shares))
+    return [share * second for share in shares]
 
 
 _WORK_OF_A_SUPERSTEP = 16

@@ -56,7 +56,7 @@ def collect(part: RankResult, program: Vertex, graph: Graph, device: str, *, gat
 
 
 def _writers(group: Group, *, gather: bool) -> Group | None:
-    if gather:
+    if gather and group.size > 1:
         return Alone() if group.rank == 0 else None
     return group
 

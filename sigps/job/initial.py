@@ -81,7 +81,7 @@ def check_ids(program: Vertex, graph: Graph) -> None:
     kept = (*declared.states, *declared.edge_states, *declared.message)
     if graph.ids.kind == "strings" or not any(field.may_be_none for field in kept):
         return
-    if graph.num_vertices and int(graph.ids.to_oids(np.zeros(1, np.int64))[0]) == NO_VERTEX:
+    if graph.num_vertices and graph.derived("least id", lambda: int(graph.ids.to_oids([0])[0])) == NO_VERTEX:
         raise GraphError(
             f"{type(program).__name__} has a field of VertexId | None, in which {NO_VERTEX} stands for None, and a "
             "vertex has that id: give it another"

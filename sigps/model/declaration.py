@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import types
 import typing
@@ -83,10 +84,15 @@ class Declaration:
     parts: tuple[tuple[str, str], ...] = field(default=(), repr=False, compare=False)
     factor: float | None = field(default=None, repr=False, compare=False)
 
-    @property
-    def lengths(self) -> set[str]:
+    @functools.cached_property
+    def text(self) -> str:
+        """What `repr` says of it, said once: every run describes its class."""
+        return repr(self)
+
+    @functools.cached_property
+    def lengths(self) -> frozenset[str]:
         """The parameters that say how long vectors are."""
-        return {name for type_ in self._vectors for name in type_.parameters}
+        return frozenset(name for type_ in self._vectors for name in type_.parameters)
 
     @property
     def _vectors(self) -> list[VectorType]:

@@ -81,6 +81,11 @@ class Kernel:
         form, kept = self._form_of(arguments)
         return self._ended(form.run(form.pack(arguments)), kept)
 
+    @property
+    def has_code(self) -> bool:
+        """Whether it was compiled, or read from the cache, for some types of arguments."""
+        return bool(self._forms)
+
     def over(self, *others: Any) -> Callable[[Any, Any], Any]:
         """Return a function that runs it over a range: it takes the first two arguments, which are uint64.
 

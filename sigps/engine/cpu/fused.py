@@ -82,7 +82,6 @@ class FusedLoop:
         capacity = min(num_owned, self._most_work)
         senders, active, touched = (np.empty(capacity + more, dtype=np.uint32) for more in (0, 0, 1))
         self._lists = FusedLists(senders, active, touched, sizes=np.zeros(2, dtype=np.int64))
-        self._compiled: NativeProgram | None = None
         self._account = FusedAccount(*(np.empty(_MOST_SUPERSTEPS, dtype=np.int64) for _ in range(3)))
 
     def run(
@@ -124,8 +123,7 @@ class FusedLoop:
         )
         others = sent_edges, self._edges, *arrays, lists, self._account
         loop = native.loop("run_fused")
-        if self._compiled is not native:  # compiled before the clock starts
-            self._compiled = native
+        if not loop.has_code:  # compiled before the clock starts
             loop(arguments, limits._replace(end=first), *others)
         began = time.perf_counter()
         done, sent_edges, values = loop(arguments, limits, *others)

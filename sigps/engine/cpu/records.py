@@ -24,6 +24,7 @@ from sigps.engine.cpu.push import Scatter
 from sigps.engine.cpu.run_state import RunState
 from sigps.engine.cpu.work import can_push, cut_vertices
 from sigps.engine.direction import Direction, choose_direction, choose_sender_filter, pull_gain
+from sigps.engine.partition.subgraph import Subgraph
 from sigps.kernels.cpu.arguments import (
     SENDERS_BITMAP,
     SENDERS_TEST_EACH,
@@ -32,6 +33,7 @@ from sigps.kernels.cpu.arguments import (
     Outbox,
     OutboxBitmap,
 )
+from sigps.native.kernel import Kernel
 
 __all__ = ["Records"]
 
@@ -63,12 +65,13 @@ class Records:
         self._arrived: tuple[NDArray[np.int64], Arrays] | None = None
         subgraph, num_threads = state.subgraph, state.threads.count
         self._ranges = cut_vertices(subgraph.incoming.offsets, _num_parts(state, num_threads))
-        self._num_out_edges = int(subgraph.out_degrees.sum(dtype=np.int64))
-        self._could_send = int(np.count_nonzero(subgraph.out_degrees)) + subgraph.num_ghosts
+        self._num_out_edges, senders = subgraph.derived("out-edges and senders", lambda: _senders(subgraph))
+        self._could_send = senders + subgraph.num_ghosts
 
     def compile(self) -> None:
         """Run superstep 0's loop over no vertices: compiling it is no superstep's time."""
-        self._gather(0)((np.uint64(0), np.uint64(0)))
+        if not self._gather_loop.has_code:
+            self._gather(0)((np.uint64(0), np.uint64(0)))
 
     def compute(self, ghosts: NDArray[np.int64], counters: Counters) -> str:
         """Run one superstep; return its direction.
@@ -128,6 +131,10 @@ class Records:
         return self._arrived is not None
 
     @property
+    def _gather_loop(self) -> Kernel:
+        return self._state.loop(_LOOPS.get(self._state.program.consumption, "gather_combined"))
+
+    @property
     def _stops_early(self) -> bool:
         return self._state.native.program.early_exit is not EarlyExit.NEVER
 
@@ -155,7 +162,7 @@ class Records:
         """Return a function of in-edges, and this of a range of vertices that have them, which then pull."""
         state = self._state
         consumption = state.program.consumption
-        loop = state.loop(_LOOPS.get(consumption, "gather_combined"))
+        loop = self._gather_loop
         arguments, zero, given = state.arguments(), state.aggregates.identity, state.aggregates.given
         reads_bits = sender_filter in (SENDERS_BITMAP, SENDERS_TEST_EACH)
         bits = np.packbits(state.read.sent, bitorder="little") if reads_bits else state.read.sent[:0]
@@ -254,6 +261,12 @@ class Records:
         sent_edges = int(state.subgraph.out_degrees[senders].sum(dtype=np.int64))
         counters.add((ran, active, senders.size, sent_edges), total)
         state.senders = state.active = None
+
+
+def _senders(subgraph: Subgraph) -> tuple[int, int]:
+    """Return how many out-edges the owned vertices have, and how many of them have some. O(num_owned)."""
+    degrees = subgraph.out_degrees
+    return int(degrees.sum(dtype=np.int64)), int(np.count_nonzero(degrees))
 
 
 def _num_parts(state: RunState, num_threads: int) -> int:

@@ -108,6 +108,8 @@ def with_marks(walked: tuple[Any, ...], subgraph: Subgraph) -> tuple[Any, ...]:
 def cut_vertices(offsets: NDArray[np.uint64], parts: int) -> list[tuple[np.uint64, np.uint64]]:
     """Cut vertices into ranges of about equal work: edges plus vertices."""
     n = offsets.size - 1
+    if parts == 1:
+        return [(np.uint64(0), np.uint64(n))] if n else []
     goals = np.linspace(0, int(offsets[-1]) + n, parts + 1)[1:-1]
     cuts = [bisect.bisect_left(range(n + 1), goal, key=lambda v: int(offsets[v]) + v) for goal in goals]
     return [(np.uint64(a), np.uint64(b)) for a, b in itertools.pairwise([0, *cuts, n]) if a < b]

@@ -11,7 +11,7 @@ from battery import BATTERY
 from engines import compiled, interpreted, values
 from send_programs import Rounds
 
-from sigps import Graph, Vertex
+from sigps import Graph, Vertex, run
 from sigps.apps import BFS, SSSP, WCC, KCore, KHop
 from sigps.engine.cpu import engine as in_memory
 from sigps.engine.cpu import fused
@@ -88,6 +88,42 @@ def test_as_many_are_fused_as_may_be(monkeypatch: Any) -> None:
     assert len(results) < 10
     engine = compiled(BFS(source=0), LONG)
     assert [len(engine.lease(size).stats) for size in (1, 5, 700)] == [1, 5, 700]
+
+
+PUSHED = [
+    "pagerank",
+    "pagerank_tolerance",
+    "wcc",
+    "extremes",
+    "spread",
+    "bfs",
+    "sssp",
+    "mixture",
+]
+
+
+@pytest.mark.parametrize("graph", ["skewed", "two_components", "self_loop"])
+@pytest.mark.parametrize("name", PUSHED)
+def test_a_tiny_graph_is_fused_from_its_second_run_on(name: str, graph: str) -> None:
+    """Or from the third, where the second lays it out by degree. Supersteps and results are those of the first."""
+    program, built = programs.program_for(name, graph), BATTERY[graph].build()
+    judge = run(program, built, device="python")
+    results = [run(program, built, device="cpu", asynchronous=False) for _ in range(3)]
+    assert {s.direction for s in results[-1].stats[1:]} <= {"push"}
+    for result in results:
+        assert [(s.superstep, s.messages) for s in result.stats] == [
+            (s.superstep, s.messages) for s in judge.stats
+        ]
+        for field in program.declaration.states:
+            assert np.allclose(result[field.name], judge[field.name], rtol=1e-9, equal_nan=True)
+        assert result.aggregators == pytest.approx(judge.aggregators)
+
+
+def test_a_run_that_must_pull_is_not_fused() -> None:
+    built = BATTERY["skewed"].build()
+    for _ in range(3):
+        result = run(programs.program_for("pagerank", "skewed"), built, device="cpu", direction="pull")
+        assert {s.direction for s in result.stats} == {"pull"}
 
 
 def test_a_large_superstep_is_left_to_all_threads(monkeypatch: Any) -> None:
