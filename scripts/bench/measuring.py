@@ -52,15 +52,18 @@ class Table:
     Args:
         target: The JSON file.
         facts: What the rows were measured on.
+
+    Attributes:
+        rows: Those kept so far.
     """
 
     def __init__(self, target: Path, facts: dict[str, Any]) -> None:
         self.target, self.facts = target, facts
-        self._rows: list[dict[str, Any]] = []
+        self.rows: list[dict[str, Any]] = []
 
     def add(self, row: dict[str, Any], text: str) -> None:
         """Keep a row, which names its `work` and `graph`, and print it as `text`."""
-        self._rows.append(row)
+        self.rows.append(row)
         print(f"{row['graph']:<10} {row['work']:<22} {text}", flush=True)
         self._write()
 
@@ -82,7 +85,7 @@ class Table:
 
     def _write(self) -> None:
         written = self.target.with_suffix(".partial")
-        written.write_text(json.dumps(self.facts | {"rows": self._rows}, indent=2) + "\n")
+        written.write_text(json.dumps(self.facts | {"rows": self.rows}, indent=2) + "\n")
         written.replace(self.target)
 
 
