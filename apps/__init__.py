@@ -51,6 +51,7 @@ from sigps.apps.pagerank import PageRank as PageRank
 from sigps.apps.personalised_pagerank import PersonalisedPageRank as PersonalisedPageRank
 from sigps.apps.scc import SCC as SCC
 from sigps.apps.semi_clustering import SemiClustering as SemiClustering
+from sigps.apps.shortest_paths import shortest_paths as shortest_paths
 from sigps.apps.similarity import Similarity as Similarity
 from sigps.apps.sssp import SSSP as SSSP
 from sigps.apps.streamdn import StreamDN as StreamDN

@@ -104,7 +104,7 @@ def biconnected(graph, **options):
     runs = Runs(options)
     runs.run(Bridges(), graph)
     level, is_bridge = runs.field("level", graph), runs.field("is_bridge", graph)
-    parent = parents(runs, graph)
+    parent = runs.vertices("parent", graph)
     first, last = preorder(parent, level)
     runs.run(Blocks(), graph, initial={"first": first, "last": last})
     lowest, below = runs.field("block", graph), level > 0
@@ -114,14 +114,6 @@ def biconnected(graph, **options):
     fields = {"block": block, "is_articulation": tops > ~below, "is_bridge": is_bridge}
     fields |= {"parent": graph.ids.to_oids(parent), "level": level}
     return runs.as_one(graph, fields, {"blocks": int(tops.sum())})
-
-
-def parents(runs, graph):
-    """Return the number of each vertex's parent, of a root its own, [num_vertices], on every rank."""
-    ids = runs.last.ids
-    given = zip(ids.tolist(), runs.last["parent"].tolist(), strict=True)
-    found = np.array([v if parent is None else parent for v, parent in given], dtype=ids.dtype)
-    return runs.gathered(graph.ids.to_gids(found[: 0 if graph.group.rank else None]), graph)
 
 
 def preorder(parent, level):

@@ -21,14 +21,27 @@ class Runs:
         """Return a field of the last run, [num_vertices], on every rank; rank 0 alone has it else."""
         return self.gathered(self.last[name][: 0 if graph.group.rank else None], graph)
 
+    def vertices(self, name, graph):
+        """Return the numbers of the vertices that a field of the last run names, where it names none the own number.
+
+        [num_vertices], on every rank.
+        """
+        ids, found = self.last.ids, self.last[name]
+        is_none = np.ma.getmaskarray(found) if np.ma.isMaskedArray(found) else found == None  # noqa: E711  of objects
+        named = np.where(is_none, ids, np.ma.getdata(found)).astype(ids.dtype)
+        return self.gathered(graph.ids.to_gids(named[: 0 if graph.group.rank else None]), graph)
+
     def gathered(self, values, graph):
         """Return what rank 0 has on every rank; others have nothing."""
         return values if graph.group.size == 1 else np.concatenate(graph.group.all_gather_array(values))
 
-    def as_one(self, graph, fields, aggregators):
-        """Return one result on every rank, with the supersteps of all runs; rank 0 writes its files."""
+    def as_one(self, graph, fields, aggregators, ids=None):
+        """Return one result on every rank, with the supersteps of all runs; rank 0 writes its files.
+
+        Its rows are the vertices, or those whose `ids` are given.
+        """
         return sigps.Result(
-            ids=graph.ids.to_oids(np.arange(graph.num_vertices)),
+            ids=graph.ids.to_oids(np.arange(graph.num_vertices)) if ids is None else ids,
             fields=fields,
             reason="converged",
             supersteps=len(self.stats),

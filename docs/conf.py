@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from pathlib import Path
 from typing import Any
@@ -66,10 +67,13 @@ def mark_formulas(app: object, what: str, name: str, obj: object, options: objec
 
 
 def list_programs(app: object, page: str, source: list[str]) -> None:
-    """Put the pages of all programs that come along where a page asks for them."""
+    """Put the pages of all programs that come along, and of functions with pages of their own, where a page asks."""
     modules: dict[str, list[str]] = {}
-    for name in sigps.apps.__all__:
-        modules.setdefault(getattr(sigps.apps, name).__module__, []).append(name)
+    functions = [name for name, value in vars(sigps.apps).items() if inspect.isfunction(value)]
+    for name in [*sigps.apps.__all__, *functions]:
+        module = getattr(sigps.apps, name).__module__
+        if name in sigps.apps.__all__ or module not in modules:
+            modules.setdefault(module, []).append(name)
     pages = [
         f"## {', '.join(names)}\n\n```{{eval-rst}}\n.. automodule:: {module}\n```\n"
         for module, names in modules.items()

@@ -57,7 +57,7 @@ def serves(
     Args:
         weight: As in `Served`.
         multigraph: As in `Served`.
-        not_for: `"directed"` or `"undirected"` graphs, for which NetworkX raises, and so does this.
+        not_for: `"directed"`, `"undirected"` or `"multigraph"`, for which NetworkX raises, and so does this.
         obstacle: As in `Served`.
         name: NetworkX's name, where another function of the backend has it.
     """

@@ -14,8 +14,10 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from sigps.apps import BFS, detours
+from sigps.apps.arcs import edges_into
 from sigps.networkx.components import strong_labels, weak_labels
-from sigps.networkx.converted import ConvertedGraph
+from sigps.networkx.converted import ConvertedGraph, run
 from sigps.networkx.neighbour_order import finders, neighbours
 from sigps.networkx.searches import Tree, distances_from, from_each, levels_from, tree_from
 from sigps.networkx.serving import serves
@@ -342,6 +344,33 @@ def all_pairs_bellman_ford_path(G: ConvertedGraph, weight: str | None = "weight"
 @serves(weight="weight")
 def all_pairs_bellman_ford_path_length(G: ConvertedGraph, weight: str | None = "weight") -> Iterator[Any]:
     return _all_pairs_lengths(G, None, weight)
+
+
+# One after another
+
+
+@serves(weight="weight", not_for="multigraph")
+def shortest_simple_paths(
+    G: ConvertedGraph, source: Any, target: Any, weight: str | None = None
+) -> Iterator[list[Any]]:
+    if source not in G:
+        raise nx.NodeNotFound(f"source node {source} not in graph")
+    if target not in G:
+        raise nx.NodeNotFound(f"target node {target} not in graph")
+    start, end = G.position(source), G.position(target)
+    if weight is None:
+        found = run(BFS(source=start), G.graph)
+        own, levels = np.arange(len(G)), found["level"]
+        tree = Tree(levels, levels >= 0, np.where(levels >= 0, np.ma.getdata(found["parent"]), own))
+        into = edges_into(G.graph, weight=None)
+    else:
+        tree = tree_from(G, [start], weight)
+        into = edges_into(G.weighted(weight))
+    if not tree.is_reached[end]:
+        raise nx.NetworkXNoPath(f"No path between {source} and {target}.")
+    distances = np.where(tree.is_reached, tree.distances, np.inf)
+    for path, _ in detours.simple_paths(detours.Tree(start, distances, tree.parents, into), end):
+        yield [G.nodes[position] for position in path]
 
 
 # Either

@@ -306,7 +306,11 @@ ROOMY = {
     "leiden": 145,
     "hyperball": 90,
     "bridges": 95,
-    "biconnected": 143,
+    "biconnected": 135,
+    "shortest_paths": 70,
+    "detours": 190,
+    "arcs": 80,
+    "driving": 65,
     "similarity": 70,
     "als": 100,
     "label_spreading": 63,
@@ -325,8 +329,11 @@ LISTED = {
 """The table of apps: parameters and fields."""
 
 MODULES = [name for _, name, _ in pkgutil.iter_modules(sigps.apps.__path__)]
-IMPORTED_BY_OTHERS = {"driving", "hashing", "sources"}
+IMPORTED_BY_OTHERS = {"arcs", "detours", "driving", "hashing", "sources"}
 """Modules that hold what several apps share, and no app."""
+
+BETWEEN = {"shortest_paths": {"source": 0, "target": 19}}
+"""What functions cannot do without, on the grid of the battery."""
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -360,7 +367,7 @@ def test_every_app_is_listed_in_the_package_and_on_the_page_and_has_a_job() -> N
             rf"^\| `{name}\(graph\)`[^|]*\|([^|]*)\|([^|]*)\|$", ALGORITHMS, re.MULTILINE
         )
         assert ["graph", *re.findall(r"`(\w+)", parameters), "options"] == names
-        result = getattr(sigps.apps, name)(BATTERY["grid"].build(), device="python")
+        result = getattr(sigps.apps, name)(BATTERY["grid"].build(), **BETWEEN.get(name, {}), device="python")
         assert re.findall(r"`(\w+)`", fields) == [*result.fields, *result.aggregators]
 
 

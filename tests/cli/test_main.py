@@ -426,6 +426,7 @@ TINY = {
     "longest_path": "erdos_renyi: {n: 40, m: 30, directed: true}",
     "bipartite_matching": "erdos_renyi: {n: 40, m: 30, directed: true}",
     "out_degree": "rmat: {scale: 5, directed: true}",
+    "shortest_paths": "grid: {rows: 16, columns: 16}",
     "katz": "grid: {rows: 4, columns: 4}",
     "betweenness": "grid: {rows: 4, columns: 4}",
     "closeness": "erdos_renyi: {n: 40, m: 30}",

@@ -64,6 +64,7 @@ U, C, D, S, A, T, P = undirected(), connected(), directed(), strong(), acyclic()
 u0, c0, d0, s0 = (next(iter(graph)) for graph in (U, C, D, S))
 d1 = next(iter(D[d0]))
 c1 = list(C)[-1]
+a0, *_, a1 = nx.dag_longest_path(A)
 
 SAME = {
     "all_pairs_bellman_ford_path_length": [(U,), (D, "length")],
@@ -204,6 +205,14 @@ OF_SEVERAL = {
     "single_source_dijkstra": [(U, u0), (D, 3, None, 3, "length"), (C, c0, c1)],
     "single_source_dijkstra_path": [(U, u0), (D, 3, 3, "length")],
     "maximal_independent_set": [(U,), (P, None, 5)],
+    "shortest_simple_paths": [
+        (C, c0, c1),
+        (C, c0, c1, "length"),
+        (D, d0, d1, "weight"),
+        (nx.cycle_graph(7), 0, 3),
+        (A, a0, a1),
+        (U, u0, u0),
+    ],
 }
 """Calls of which NetworkX may return one of several answers."""
 
@@ -343,3 +352,33 @@ def test_random_sequential_colours_are_drawn_as_by_networkx() -> None:
     theirs = nx.greedy_color(P, "random_sequential")
     random.seed(11)
     assert nx.greedy_color(P, "random_sequential", backend="sigps") == theirs
+
+
+@pytest.mark.parametrize("at", range(len(OF_SEVERAL["shortest_simple_paths"])))
+def test_paths_that_visit_no_node_twice(at: int) -> None:
+    """Of the equally long NetworkX may have others where only the first ones are asked for."""
+    graph, source, target, *rest = OF_SEVERAL["shortest_simple_paths"][at]
+    weight, first = next(iter(rest), None), 60
+    theirs, ours = (
+        list(itertools.islice(nx.shortest_simple_paths(graph, source, target, weight, **where), first))
+        for where in ({}, {"backend": "sigps"})
+    )
+    lengths = [length(graph, path, weight) for path in ours]
+    assert lengths == [length(graph, path, weight) for path in theirs]
+    assert all(nx.is_simple_path(graph, path) and (path[0], path[-1]) == (source, target) for path in ours)
+    assert len({*map(tuple, ours)}) == len(ours)
+    if len(ours) < first:
+        assert sorted(ours, key=repr) == sorted(theirs, key=repr)
+    keys = [
+        (way, len(p), [[*graph].index(v) for v in reversed(p)]) for way, p in zip(lengths, ours, strict=True)
+    ]
+    assert keys == sorted(keys)
+
+
+def test_paths_that_visit_no_node_twice_refuse_as_networkx_does() -> None:
+    calls = [(U, u0, "absent"), (U, "absent", u0), (D, d0, 29), (nx.MultiGraph([(1, 2)]), 1, 2)]
+    for args in calls:
+        with pytest.raises((nx.NodeNotFound, nx.NetworkXNoPath, nx.NetworkXNotImplemented)) as theirs:
+            list(nx.shortest_simple_paths(*args))
+        with pytest.raises(type(theirs.value)):
+            list(nx.shortest_simple_paths(*args, backend="sigps"))

@@ -1,0 +1,77 @@
+"""Arcs: how functions that run programs look up vertices and edges of a graph in between."""
+
+from dataclasses import replace
+
+import numpy as np
+
+import sigps
+
+
+def number_of(graph, vertex, what):
+    """Return the number of the vertex with an id. Collective."""
+    (number,) = graph.ids.to_gids([vertex]).tolist()
+    if number < 0:
+        raise sigps.GraphError(f"{what}: there is no vertex {vertex!r} in the graph")
+    return number
+
+
+def weighted_by(graph, weight, what, least=-np.inf):
+    """Return the graph whose weight is that column, whose values are at least `least`. Collective.
+
+    One without weights is returned itself for `"weight"`.
+
+    >>> graph = sigps.Graph.from_edges([0], [1], columns={"toll": [3]})
+    >>> weighted_by(graph, "toll", "a function").columns
+    {'weight': array([3])}
+    """
+    columns = graph.column_types()
+    if weight not in columns:
+        if weight == "weight":
+            return graph
+        there = f"its columns are: {', '.join(columns)}" if columns else "it has none"
+        raise sigps.ConfigError(f"{what}: the graph has no edge column {weight!r}; {there}")
+    values = graph.columns[weight]
+    smallest = np.min(graph.group.all_gather(values.min() if values.size else least))
+    if not smallest >= least:
+        raise sigps.GraphError(
+            f"{what}: values of {weight!r} must be at least {least}, but an edge has {smallest}"
+        )
+    if weight == "weight":
+        return graph
+    changed = {"columns": {"weight": values}, "by_target": None}
+    return graph.derived(("weighted by", weight), lambda: replace(graph, **changed))
+
+
+def edges_into(graph, weight="weight"):
+    """Return a function: of the number of a vertex, those with an edge to it, and the weights of these edges.
+
+    Weights are ones where there are none, or for None. On several ranks each call is collective, and the edges of a
+    directed graph are turned around first, once.
+    """
+    group = graph.group
+    if group.size == 1:
+        rows = graph.in_edges()
+        first, others = 0, rows.sources
+    else:
+        rows = graph.derived("turned around", lambda: turned(graph)) if graph.directed else graph
+        first, others = rows.first_row, rows.targets
+    offsets, weights = rows.offsets, rows.columns.get(weight)
+
+    def read(v):
+        if not first <= v < first + len(offsets) - 1:
+            return None
+        begin, end = offsets[v - first : v - first + 2].tolist()
+        return others[begin:end], np.ones(end - begin, int) if weights is None else weights[begin:end]
+
+    if group.size == 1:
+        return read
+    return lambda v: next(found for found in group.all_gather(read(v)) if found is not None)
+
+
+def turned(graph):
+    """Return the graph with all edges turned around, vertices and weights as they are. Collective."""
+    own = np.arange(graph.first_row, graph.first_row + graph.num_rows)
+    starts = graph.ids.to_oids(np.repeat(own, graph.out_degrees()))
+    ends, weights = graph.ids.to_oids(graph.targets), graph.columns.get("weight")
+    vertices = graph.ids.to_oids(own)
+    return sigps.Graph.from_edges(ends, starts, weights, vertices=vertices, local=True, group=graph.group)
