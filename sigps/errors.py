@@ -151,4 +151,4 @@ class OutputError(SigpsError):
 
 
 class ServerError(SigpsError):
-    """A server of jobs has ended, was started anew, or does not answer as one."""
+    """A server of jobs has ended, was started anew, or does not answer as one; or a process of own code died."""

@@ -84,6 +84,7 @@ def submit(
         job.program,
         graph or job.graph.model_dump(exclude_unset=True),
         params=job.params,
+        folder=job.folder,
         tenant=tenant,
         priority=priority,
         **options,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import time
 from collections.abc import Generator, Mapping
 from typing import Any
@@ -56,17 +57,22 @@ class Client:
         graph: str | Mapping[str, Any],
         *,
         params: Mapping[str, Any] | None = None,
+        folder: str | os.PathLike[str] | None = None,
         tenant: str = "",
         priority: int = 0,
         **options: Any,
     ) -> RemoteJob:
         """Hand in a job, as `Pool.submit` does. No code crosses: the server runs its own class of that name.
 
+        Where the tenant may run own code, a program that the server's file does not name runs in a process of its own,
+        as `Pool.submit_own` says, which imports it from its file or module.
+
         Args:
             program: A program with its parameters, or the name of its class: `"sigps.apps:SSSP"`.
             graph: The name of one of the server's graphs, or the section `graph` of a job file with an absolute path,
                 which one of them has.
             params: With a name, the parameters.
+            folder: Where the relative path of a file in the name starts, and own code works; None for the current one.
             tenant: Whose job it is.
             priority: Among the tenant's jobs.
             options: Of `sigps.run`, as `Pool.submit` takes them.
@@ -80,8 +86,18 @@ class Client:
             if params is not None:
                 raise ConfigError("params= goes with the name of a program; an instance has its own")
             params = _params(program)
+            code = _code_of(type(program))
             program = f"{type(program).__module__}:{type(program).__qualname__}"
-        asked = {"program": program, "params": dict(params or {}), "graph": graph}
+        else:
+            code = program
+        where = os.path.abspath(folder or os.getcwd())
+        asked = {
+            "program": program,
+            "params": dict(params or {}),
+            "graph": graph,
+            "code": code,
+            "folder": where,
+        }
         reply = self.ask("submit", **asked, tenant=tenant, priority=priority, options=options)
         return RemoteJob(self, reply["job"], reply["server"])
 
@@ -179,6 +195,14 @@ class RemoteJob:
 
     def __repr__(self) -> str:
         return f"RemoteJob({self.number}, {self._client.path!r})"
+
+
+def _code_of(cls: type[Vertex]) -> str:
+    """Return what imports a class in another process: of a script its file, else its module."""
+    module = sys.modules.get(cls.__module__)
+    path = getattr(module, "__file__", None)
+    of_file = cls.__module__ == "__main__" or cls.__module__.startswith("sigps_program_")
+    return f"{os.path.abspath(path) if path and of_file else cls.__module__}:{cls.__qualname__}"
 
 
 def _params(program: Vertex) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class Job:
 
     Attributes:
         number: In order of submission, from 0.
-        program: The program with its parameters.
+        program: The program with its parameters; None of own code, which only its process imports.
         tenant: Whose it is.
         priority: Among the tenant's jobs.
         estimate: What it will take.
@@ -77,7 +77,7 @@ class Job:
     def __init__(
         self,
         number: int,
-        program: Vertex,
+        program: Vertex | None,
         graph_name: str,
         graph: Graph,
         tenant: str,
@@ -86,7 +86,8 @@ class Job:
         options: Mapping[str, Any],
         cancel: Callable[[Job], bool],
     ) -> None:
-        self.number, self.program, self.graph_name = number, program, graph_name
+        self.number, self.graph_name = number, graph_name
+        self.program: Any = program
         self.tenant, self.priority, self.estimate = tenant, priority, estimate
         self.state: JobState = "waiting for memory"
         self.supersteps, self.lease_seconds, self.attained = 0, 0.0, 0.0
@@ -97,6 +98,14 @@ class Job:
         self.future: Future[Result] = Future()
         self.future.set_running_or_notify_cancel()  # from here on `cancel` alone ends it
         self._cancel = cancel
+
+    @property
+    def program_name(self) -> str:
+        """The name of its program's class."""
+        return type(self.program).__name__
+
+    def stop(self) -> None:
+        """Do what `cancel` can do besides asking it to end before its next lease: nothing."""
 
     def result(self, timeout: float | None = None) -> Result:
         """Wait for the result, which is that of `sigps.run`; raises what the run raised.
@@ -129,7 +138,7 @@ class Job:
         """Return what the table says of it now."""
         return JobRow(
             self.number,
-            type(self.program).__name__,
+            self.program_name,
             self.graph_name,
             self.tenant,
             self.priority,
@@ -141,4 +150,4 @@ class Job:
         )
 
     def __repr__(self) -> str:
-        return f"Job({self.number}, {self.program!r}, {self.graph_name!r}, {self.state})"
+        return f"Job({self.number}, {self.program or self.program_name!r}, {self.graph_name!r}, {self.state})"

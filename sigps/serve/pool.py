@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from types import TracebackType
 from typing import Any, get_args
@@ -17,15 +17,18 @@ from sigps.errors import ConfigError, nearest
 from sigps.graph.card import head_table
 from sigps.graph.graph import Graph
 from sigps.graph.load import load
-from sigps.host_memory import available_memory
+from sigps.host_memory import available_memory, bytes_of
 from sigps.job.preparing import check_device
+from sigps.job.result import Result
 from sigps.job.run import run, run_options
 from sigps.model.vertex import Vertex
 from sigps.serve.admission import Budget, estimate
 from sigps.serve.devices import JobTurns, SharedDevice, Tenant
-from sigps.serve.job import Job, JobRow, JobState
+from sigps.serve.job import Estimate, Job, JobRow, JobState
 from sigps.serve.overview import DeviceRow, GraphRow, Overview, TenantRow
+from sigps.serve.own_code import OwnCode, OwnJob, check_own_code
 from sigps.serve.placing import GpuLoad, PlacingPolicy, choose_gpu
+from sigps.serve.shared_graph import SharedGraph, bytes_to_share
 from sigps.serve.turns import Ready, TurnPolicy, joined
 from sigps.system.turns import taking_turns
 
@@ -110,6 +113,7 @@ class Pool:
         self._budgets = [Budget(memory or _free_bytes(name, on_cores)) for name in names]
         self._quantum, self._placing, self._last = float(quantum), placing, -1
         self._graphs: dict[str, Graph] = {}
+        self._copies: dict[int, SharedGraph] = {}
         self._waiting: deque[Job] = deque()
         self._running: dict[int, Job] = {}
         self._threads: dict[int, threading.Thread] = {}
@@ -182,23 +186,88 @@ class Pool:
             found = self._graph(graph)
         if not isinstance(program, Vertex):
             raise ConfigError(f"submit() takes an instance of a Vertex subclass, not {program!r}")
-        key = type(program).__qualname__, graph
+        key = type(program).__name__, graph
         count, total = self._history.get(key, (0, 0.0))
         needed = estimate(program, found, self._devices[0].engine, options, total / count if count else None)
+        return self._take(
+            lambda number: Job(
+                number, program, graph, found, tenant, priority, needed, dict(options), self._cancel
+            ),
+            weight,
+        )
+
+    def submit_own(
+        self,
+        program: str,
+        graph: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        folder: str | os.PathLike[str] | None = None,
+        memory: int | str = "2GB",
+        lease_seconds: float = 60.0,
+        cpu_seconds: int = 3600,
+        tenant: str = "",
+        weight: float | None = None,
+        priority: int = 0,
+        **options: Any,
+    ) -> Job:
+        """Take a job whose code this process does not import: it runs in a process of its own, on CPU cores.
+
+        That process can read the graph, and nothing else of this one. What it does by accident harms no other job: a
+        crash, an endless loop or an array too large ends it, and the job fails with the reason. It runs as this user:
+        it is no cage for code that means harm. Its start takes about a second. `job.cancel()` ends it at once.
+
+        Args:
+            program: `path/to/file.py:Class` or `package.module:Class`.
+            graph: The name of a graph; its first such job makes a copy for all of them, O(bytes).
+            params: The program's parameters, plain values.
+            folder: Where the process works, and a relative path starts; None for the current one.
+            memory: The most bytes of private memory of the process; the job is admitted by them.
+            lease_seconds: The most that a lease may take; then the process is ended.
+            cpu_seconds: The most that all its threads may compute.
+            tenant: Whose job it is.
+            weight: The tenant's share from now on; 1 at first.
+            priority: Among the tenant's jobs.
+            options: As in `submit`.
+
+        Raises:
+            ConfigError: If an option is wrong, the pool has no device of CPU cores, or the bytes never fit.
+        """
+        _check_job(tenant, weight, priority, options)
+        where = os.path.abspath(folder or os.getcwd())
+        check_own_code(program, params or {}, where, lease_seconds, cpu_seconds)
+        if all(device.engine == "cuda" for device in self._devices):
+            raise ConfigError(
+                "own code runs on CPU cores yet, and this pool has none: devices=['cuda', 'cpu']"
+            )
+        code = OwnCode(
+            program, dict(params or {}), where, bytes_of(memory, "memory"), lease_seconds, cpu_seconds
+        )
+        with self._lock:
+            found = self._graph(graph)
+        needed = Estimate({"its process": code.num_bytes}, code.num_bytes, bytes_to_share(found), None)
+        return self._take(
+            lambda number: OwnJob(
+                number, code, graph, found, tenant, priority, needed, dict(options), self._cancel
+            ),
+            weight,
+        )
+
+    def _take(self, make: Callable[[int], Job], weight: float | None) -> Job:
+        """Take a job that `make` makes of its number."""
         with self._lock:
             if not self._is_open:
                 raise ConfigError("this pool is closed")
+            job = make(self._count)
             for number, budget in enumerate(self._budgets):
                 try:
-                    budget.check(_layout(program, found), needed)
+                    budget.check(_layout(job), job.estimate)
                     break
                 except ConfigError:
                     if number == len(self._budgets) - 1:
                         raise
-            job = Job(
-                self._count, program, graph, found, tenant, priority, needed, dict(options), self._cancel
-            )
             self._count += 1
+            tenant = job.tenant
             mine = self._tenants[tenant]
             mine.weight = mine.weight if weight is None else float(weight)
             if all(other.tenant != tenant for other in self._active()):
@@ -277,6 +346,7 @@ class Pool:
             for thread in threads:
                 thread.join()
         self._graphs.clear()
+        self._copies.clear()
 
     def __enter__(self) -> Pool:
         return self
@@ -303,8 +373,9 @@ class Pool:
 
     def _forget(self, graph: Graph | None) -> None:
         for budget in self._budgets:
-            for way in ("both", "directed", "undirected"):
+            for way in ("both", "directed", "undirected", "copy"):
                 budget.forget((id(graph), way))
+        self._copies.pop(id(graph), None)
 
     def _graph(self, name: str) -> Graph:
         if name not in self._graphs:
@@ -321,12 +392,12 @@ class Pool:
         while self._waiting:
             job = self._waiting[0]
             assert job.graph is not None
-            key = _layout(job.program, job.graph)
+            key = _layout(job)
             loads = [self._load(i, key, job) for i in range(len(self._devices))]
             chosen = choose_gpu(
                 self._placing,
                 loads,
-                program=type(job.program).__name__,
+                program=job.program_name,
                 num_bytes=0,
                 seconds=job.estimate.seconds or 1.0,
                 last=self._last,
@@ -345,30 +416,27 @@ class Pool:
         """Return a device as `choose_gpu` sees it: bytes left once the job is there, negative where it does not fit."""
         budget, device = self._budgets[number], self._devices[number]
         missing = budget.missing_bytes(key, job.estimate)
+        if isinstance(job, OwnJob) and device.engine == "cuda":
+            missing = budget.num_bytes  # a process of its own has no GPU
         here = [other for other in self._running.values() if other.device_name == device.name]
         return GpuLoad(
             -missing if missing else budget.free_bytes,
             seconds=sum(other.estimate.seconds or 1.0 for other in here),
-            programs=tuple(type(other.program).__name__ for other in here),
+            programs=tuple(other.program_name for other in here),
         )
 
     def _work(self, job: Job, number: int) -> None:
         """Run one job, in its own thread."""
-        device, error, result = self._devices[number], None, None
+        device, error = self._devices[number], None
+        result: Any = None  # of own code its tables
         turns = JobTurns(job, device, self._quantum, self._preparing)
-        assert job.graph is not None
+        graph = job.graph
+        assert graph is not None
         try:
-            turns.prepare()
-            with taking_turns(turns):
-                result = run(
-                    job.program,
-                    job.graph,
-                    device=device.engine,
-                    threads=device.threads,
-                    progress=job.record,
-                    **job.options,
-                )
-            job.supersteps = result.supersteps
+            if isinstance(job, OwnJob):
+                result = job.run_on(device, turns, lambda: self._shared(graph))
+            else:
+                result = _run_here(job, graph, device, turns)
         except BaseException as failure:  # the job's caller gets it
             error = failure
         turns.leave()
@@ -376,7 +444,7 @@ class Pool:
             del self._running[job.number], self._threads[job.number]
             self._budgets[number].give_back(job.estimate)
             if result is not None:
-                key = type(job.program).__qualname__, job.graph_name
+                key = job.program_name, job.graph_name
                 count, total = self._history.get(key, (0, 0.0))
                 self._history[key] = count + 1, total + job.lease_seconds
             self._end(job, "done" if error is None else _state_of(error))
@@ -404,14 +472,44 @@ class Pool:
             job.is_cancelled = True
             for device in self._devices:
                 device.wake(job)
-            return True
+        job.stop()
+        return True
+
+    def _shared(self, graph: Graph) -> SharedGraph:
+        """Return the copy of a graph for other processes; the first call makes it."""
+        with self._preparing:
+            if id(graph) not in self._copies:
+                copy = SharedGraph(graph)
+                with self._lock:
+                    if graph not in self._graphs.values():
+                        return copy  # dropped meanwhile: for this job alone
+                    self._copies[id(graph)] = copy
+            return self._copies[id(graph)]
 
 
-def _layout(program: Vertex, graph: Graph) -> tuple[int, str]:
+def _run_here(job: Job, graph: Graph, device: SharedDevice, turns: JobTurns) -> Result:
+    """Run a job in this thread."""
+    turns.prepare()
+    with taking_turns(turns):
+        result = run(
+            job.program,
+            graph,
+            device=device.engine,
+            threads=device.threads,
+            progress=job.record,
+            **job.options,
+        )
+    job.supersteps = result.supersteps
+    return result
+
+
+def _layout(job: Job) -> tuple[int, str]:
     """Return what jobs share that take the same bytes of a graph."""
-    declared = program.declaration
+    if isinstance(job, OwnJob):
+        return id(job.graph), "copy"
+    declared = job.program.declaration
     way = "both" if declared.both_ways else "directed" if declared.directed else "undirected"
-    return id(graph), way
+    return id(job.graph), way
 
 
 def _state_of(error: BaseException) -> JobState:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from sigps.errors import ConfigError
 from sigps.host_memory import bytes_of
@@ -19,15 +19,32 @@ from sigps.job.yaml_source import Source, read_yaml
 from sigps.model.vertex import Vertex
 from sigps.serve.wire import default_socket
 
-__all__ = ["PoolFile", "TenantSection", "read_pool_file"]
+__all__ = ["OwnCodeSection", "PoolFile", "TenantSection", "read_pool_file"]
+
+
+class OwnCodeSection(Section):
+    """What a process of a tenant's own code may take: private memory, seconds of a lease, and of all threads."""
+
+    memory: int | str = "2GB"
+    lease_seconds: Annotated[float, Field(gt=0)] = 60.0
+    cpu_seconds: Count = 3600
 
 
 class TenantSection(Section):
-    """A tenant's share and limits: the weight, jobs that have not ended, and bytes that these take by themselves."""
+    """A tenant's share and limits: the weight, jobs that have not ended, and bytes that these take by themselves.
+
+    With `own_code` programs that the server's file does not name run for the tenant, each in a process of its own.
+    """
 
     weight: Annotated[float, Field(gt=0)] = 1.0
     jobs: Count = 64
     memory: int | str | None = None
+    own_code: OwnCodeSection | None = None
+
+    @field_validator("own_code", mode="before")
+    @classmethod
+    def _permitted(cls, value: Any) -> Any:
+        return {True: OwnCodeSection(), False: None}.get(value, value) if isinstance(value, bool) else value
 
     @property
     def num_bytes(self) -> int | None:
@@ -104,6 +121,8 @@ def read_pool_file(path: str | Path, socket: str | None = None) -> PoolFile:
     for name, tenant in {**keys.tenants, "default": keys.default or TenantSection()}.items():
         if tenant.memory is not None:
             bytes_of(tenant.memory, f"{path}: memory of tenant {name}")
+        if tenant.own_code is not None:
+            bytes_of(tenant.own_code.memory, f"{path}: memory of own_code of tenant {name}")
     where = default_socket() if keys.socket is None else str(folder / Path(keys.socket).expanduser())
     memory = None if keys.memory is None else bytes_of(keys.memory, f"{path}: memory")
     options = keys.model_dump(include={"devices", "quantum", "turns", "placing"}) | {"memory": memory}

@@ -1,7 +1,8 @@
 """A server of jobs: one pool behind a Unix socket, for the programs of one user.
 
 Who asks is what the system says of the other end, never what is in a message. No code comes over the socket: a program
-is one of those that the server's file names. A connection that sends what is no frame is closed; nothing else changes.
+is one of those that the server's file names, or a file or module that a process of its own imports (`own_code`). A
+connection that sends what is no frame is closed; nothing else changes.
 """
 
 from __future__ import annotations
@@ -27,18 +28,23 @@ from sigps.errors import ConfigError, SigpsError, nearest
 from sigps.extras import needs
 from sigps.graph.generators.generate import generate
 from sigps.graph.load import load
+from sigps.host_memory import bytes_of
 from sigps.job.config import GraphSection
 from sigps.job.result import Result
 from sigps.model.vertex import Vertex
 from sigps.serve.job import Job
+from sigps.serve.own_code import KeptTables
 from sigps.serve.pool import Pool, pool
-from sigps.serve.pool_file import PoolFile, TenantSection
+from sigps.serve.pool_file import OwnCodeSection, PoolFile, TenantSection
 from sigps.serve.recorder import Recorder
 from sigps.serve.wire import FrameError, peer_uid, read_frame, reply_of, send_frame, send_tables, tables_of
 
 __all__ = ["Server"]
 
 log = logging.getLogger(__name__)
+
+Ended = Result | KeptTables | dict[str, Any]
+"""What came of a job: its result, the tables of own code, or the reply that tells of its error."""
 
 _CONNECTIONS = 128
 _ENDED = 1000  # ended jobs of which the server still knows what came of them
@@ -74,7 +80,7 @@ class Server:
         self._born = secrets.token_hex(8)
         self._lock, self._submitting = threading.Lock(), threading.Lock()
         self._jobs: dict[int, Job] = {}
-        self._ended: OrderedDict[int, Result | dict[str, Any]] = OrderedDict()
+        self._ended: OrderedDict[int, Ended] = OrderedDict()
         self._connections: set[socket.socket] = set()
         self._woken: socket.socket
         self._waker: socket.socket
@@ -169,7 +175,8 @@ class Server:
                 )
             reply = verb(message)
             if "kept" in reply:
-                descriptors = tables_of(reply.pop("kept"))
+                kept = reply.pop("kept")
+                descriptors = kept.duplicates() if isinstance(kept, KeptTables) else tables_of(kept)
                 reply["tables"] = len(descriptors)
             send_frame(connection, {"server": self._born, **reply})
             if descriptors:
@@ -185,7 +192,6 @@ class Server:
                 os.close(descriptor)
 
     def _submit(self, message: dict[str, Any]) -> dict[str, Any]:
-        program = self._program(message.get("program"), message.get("params"))
         tenant, priority, given = (message.get(key) for key in ("tenant", "priority", "options"))
         if not isinstance(tenant, str) or len(tenant) > 200:
             raise ConfigError(f"tenant={tenant!r} must be a name")
@@ -196,15 +202,20 @@ class Server:
         if isinstance(priority, bool) or not isinstance(priority, int):
             raise ConfigError(f"priority={priority!r} must be a whole number")
         limits, graph = self._limits(tenant), self._name(message.get("graph"))
+        about = {"tenant": tenant, "weight": limits.weight, "priority": priority, **given}
         with self._submitting:  # so that limits hold, and programs are analysed one at a time
-            job = self._pool.submit(
-                program, graph, tenant=tenant, weight=limits.weight, priority=priority, **given
-            )
             with self._lock:
                 mine = [other for other in self._jobs.values() if other.tenant == tenant]
+            if limits.own_code is not None and message.get("program") not in self.file.programs:
+                _check_limits(tenant, limits, mine, bytes_of(limits.own_code.memory, "memory"))
+                job = self._submit_own(message, graph, limits.own_code, about)
+            else:
+                program = self._program(message.get("program"), message.get("params"))
+                job = self._pool.submit(program, graph, **about)
+            with self._lock:
                 self._jobs[job.number] = job
             try:
-                _check_limits(tenant, limits, mine, job)
+                _check_limits(tenant, limits, mine, job.estimate.own_bytes)
             except ConfigError:
                 job.cancel()
                 raise
@@ -212,11 +223,25 @@ class Server:
                 job.future.add_done_callback(lambda future: self._keep(job, future))
         return {"job": job.number, "bytes": job.estimate.own_bytes, "seconds": job.estimate.seconds}
 
+    def _submit_own(
+        self, message: dict[str, Any], graph: str, own: OwnCodeSection, about: dict[str, Any]
+    ) -> Job:
+        """Take a job of a program that this process does not import."""
+        return self._pool.submit_own(
+            message.get("code"),  # type: ignore[arg-type]  # checked there
+            graph,
+            params=message.get("params"),
+            folder=message.get("folder"),
+            **own.model_dump(),
+            **about,
+        )
+
     def _program(self, name: Any, params: Any) -> Vertex:
         known = self.file.programs
         if name not in known if isinstance(name, str) else True:
             raise ConfigError(
-                f"this server does not run {str(name)[:200]!r}{nearest(name, known)} Its file says which: programs"
+                f"this server does not run {str(name)[:200]!r}{nearest(name, known)} Its file says which: programs, or "
+                "own_code of a tenant, whose other programs have processes of their own"
             )
         if not isinstance(params, dict) or not all(isinstance(key, str) for key in params):
             raise ConfigError("the parameters must be a mapping of names to values")
@@ -273,9 +298,9 @@ class Server:
                 raise ConfigError(f"job {found.number} has not ended")
             error = found.future.exception()
             found = reply_of(error) if error is not None else found.future.result()
-        return {"kept": found} if isinstance(found, Result) else found
+        return found if isinstance(found, dict) else {"kept": found}
 
-    def _job(self, message: dict[str, Any]) -> Job | Result | dict[str, Any]:
+    def _job(self, message: dict[str, Any]) -> Job | Ended:
         number = message.get("job")
         with self._lock:
             found = self._jobs.get(number) or self._ended.get(number) if isinstance(number, int) else None
@@ -376,12 +401,12 @@ def _clear(path: str) -> None:
     )
 
 
-def _check_limits(tenant: str, limits: TenantSection, others: list[Job], job: Job) -> None:
+def _check_limits(tenant: str, limits: TenantSection, others: list[Job], own_bytes: int) -> None:
     if len(others) >= limits.jobs:
         raise ConfigError(
             f"tenant {tenant!r} has {len(others)} jobs that have not ended, and may have {limits.jobs}: wait for one"
         )
-    total = sum(other.estimate.own_bytes for other in (*others, job))
+    total = sum(other.estimate.own_bytes for other in others) + own_bytes
     if limits.num_bytes is not None and total > limits.num_bytes:
         raise ConfigError(
             f"jobs of tenant {tenant!r} would take {total:,} bytes by themselves, and may take {limits.num_bytes:,}: "
@@ -396,5 +421,7 @@ def _read(section: GraphSection) -> Any:
     return generate(name, **options)
 
 
-def _bytes_of(found: Result | dict[str, Any]) -> int:
+def _bytes_of(found: Ended) -> int:
+    if isinstance(found, KeptTables):
+        return found.num_bytes
     return sum(found._fields[name].nbytes for name in found.fields) if isinstance(found, Result) else 0

@@ -1,0 +1,280 @@
+"""A job whose program is a tenant's own code: it runs in a process of its own, which the server can end at any time.
+
+The process shares nothing with the server but the graph, which it can read only. It takes turns as other jobs do, and
+asks for them over a socket; a lease that takes too long ends it. A server passes its result on, and never reads it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
+from typing import Any
+
+from sigps.errors import ConfigError, ServerError
+from sigps.graph.graph import Graph
+from sigps.job.result import Result
+from sigps.serve.devices import JobTurns, SharedDevice
+from sigps.serve.job import Estimate, Job
+from sigps.serve.shared_graph import SharedGraph
+from sigps.serve.wire import FrameError, error_of, read_frame, read_tables, result_of, send_frame, send_tables
+
+__all__ = ["KeptTables", "OwnCode", "OwnJob", "check_own_code"]
+
+
+@dataclass(frozen=True)
+class OwnCode:
+    """A program that a process of its own imports, and the limits of that process.
+
+    Attributes:
+        program: `path/to/file.py:Class` or `package.module:Class`.
+        params: Its parameters, plain values.
+        folder: Where the process works, and a relative path starts.
+        num_bytes: Of its private memory.
+        lease_seconds: The most that a lease may take.
+        cpu_seconds: The most that all its threads may compute.
+    """
+
+    program: str
+    params: Mapping[str, Any]
+    folder: str
+    num_bytes: int
+    lease_seconds: float
+    cpu_seconds: int
+
+
+class KeptTables:
+    """Descriptors of a result's tables that another process wrote."""
+
+    def __init__(self, descriptors: Sequence[int]) -> None:
+        self._descriptors = list(descriptors)
+        self.num_bytes = sum(os.fstat(descriptor).st_size for descriptor in descriptors)
+        weakref.finalize(self, _close, self._descriptors)
+
+    def duplicates(self) -> list[int]:
+        """Return descriptors that the caller closes."""
+        return [os.dup(descriptor) for descriptor in self._descriptors]
+
+    def read(self) -> Result:
+        """Return the result; only where the code that made it is trusted."""
+        return result_of(self._descriptors)
+
+
+class OwnJob(Job):
+    """A job in a process of its own. `cancel` ends that at once."""
+
+    def __init__(
+        self,
+        number: int,
+        code: OwnCode,
+        graph_name: str,
+        graph: Graph,
+        tenant: str,
+        priority: int,
+        estimate: Estimate,
+        options: Mapping[str, Any],
+        cancel: Callable[[Job], bool],
+    ) -> None:
+        super().__init__(number, None, graph_name, graph, tenant, priority, estimate, options, cancel)
+        self.code = code
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ending = threading.Lock()
+
+    @property
+    def program_name(self) -> str:
+        return self.code.program.rpartition(":")[2]
+
+    def result(self, timeout: float | None = None) -> Result:
+        """Wait for the result, and read it; raises what the run raised.
+
+        Raises:
+            CancelledError: If it was cancelled (`concurrent.futures.CancelledError`).
+            ServerError: If its process died, or was ended because of its limits.
+            TimeoutError: If it has not ended after so many seconds.
+        """
+        kept: Any = self.future.result(timeout)
+        found: Result = kept.read()
+        return found
+
+    def __await__(self) -> Generator[Any, None, Result]:
+        import asyncio
+
+        return asyncio.to_thread(self.result).__await__()
+
+    def stop(self) -> None:
+        """End the process and what it started, if it runs."""
+        with self._ending:
+            # Not yet waited for, so that its number, also that of its group, is nobody else's.
+            if self._process is not None and self._process.returncode is None:
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def run_on(self, device: SharedDevice, turns: JobTurns, shared: Callable[[], SharedGraph]) -> KeptTables:
+        """Run it, in the thread of this job; return when the process is gone.
+
+        Raises:
+            CancelledError: If it was cancelled.
+            ServerError: If the process died, or broke a limit or the protocol.
+            SigpsError: What the run raised.
+        """
+        self.state = "preparing"
+        graph = shared()
+        ours, theirs = socket.socketpair()
+        with ours:
+            with theirs, self._ending:
+                if self.is_cancelled:
+                    raise CancelledError
+                command = [sys.executable, "-m", "sigps.serve.own_process"]
+                self._process = subprocess.Popen(
+                    [*command, str(theirs.fileno()), str(os.getpid())],
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            try:
+                return self._converse(ours, device, turns, graph)
+            except (OSError, FrameError) as error:
+                if self.is_cancelled:
+                    raise CancelledError from None
+                raise ServerError(f"{self._what()} {self._how_it_ended(error)}") from None
+            finally:
+                self.stop()
+                with self._ending:
+                    self._process.wait()
+
+    def _converse(
+        self, connection: socket.socket, device: SharedDevice, turns: JobTurns, graph: SharedGraph
+    ) -> KeptTables:
+        """Give the process its task, grant its turns, take what comes of it."""
+        code = self.code
+        task = {
+            "program": code.program,
+            "params": dict(code.params),
+            "folder": code.folder,
+            "memory": code.num_bytes,
+            "cpu_seconds": code.cpu_seconds,
+            "lease_seconds": turns.lease_seconds,
+            "device": device.engine,
+            "threads": device.threads,
+            "options": dict(self.options),
+            "graph": graph.about,
+        }
+        send_frame(connection, task)
+        send_tables(connection, [graph.descriptor])
+        most: float | None = None  # until it has the device it keeps nobody waiting
+        while True:
+            self._wait_for_word(connection, most)
+            message = read_frame(connection)
+            if message is None:
+                raise ConnectionResetError
+            if isinstance(supersteps := message.get("supersteps"), int):
+                self.supersteps = supersteps
+            if message.get("do") == "turn":
+                self.state = "running"
+                turns.wait()
+                most = code.lease_seconds
+                send_frame(connection, {"do": "go"})
+            elif message.get("do") == "done" and message.get("tables") in (1, 2):
+                return _sealed(read_tables(connection, message["tables"]))
+            elif message.get("do") == "failed" and isinstance(message.get("error"), str):
+                raise error_of(message)
+            else:
+                raise FrameError("a message that is no answer")
+
+    def _wait_for_word(self, connection: socket.socket, seconds: float | None) -> None:
+        """Wait until the process says something.
+
+        Its end is watched besides: what it has forked has its end of the socket, too, and keeps that open.
+
+        Raises:
+            ConnectionResetError: If it has ended, and said nothing.
+            TimeoutError: If it has said nothing for so long.
+        """
+        ready = self._ready(seconds, connection.fileno())
+        if not ready:
+            raise TimeoutError
+        if connection.fileno() not in ready:
+            raise ConnectionResetError
+
+    def _ready(self, seconds: float | None, *others: int) -> list[int]:
+        """Wait for the end of the process, or until another descriptor can be read; return which of them."""
+        assert self._process is not None
+        process = os.pidfd_open(self._process.pid)
+        try:
+            waiting = select.poll()
+            for descriptor in (process, *others):
+                waiting.register(descriptor, select.POLLIN)
+            return [found for found, _ in waiting.poll(None if seconds is None else 1000 * seconds)]
+        finally:
+            os.close(process)
+
+    def _what(self) -> str:
+        return f"the process of job {self.number} ({self.code.program})"
+
+    def _how_it_ended(self, error: Exception) -> str:
+        """Say why a process is not heard of any more; end it if it still runs."""
+        assert self._process is not None
+        if isinstance(error, TimeoutError):
+            return (
+                f"was ended: a lease took more than {self.code.lease_seconds:g} s (own_code: lease_seconds). "
+                "An endless loop, or supersteps that are too long"
+            )
+        if isinstance(error, FrameError):
+            return f"was ended: it sent {error}"
+        if not self._ready(1.0):
+            return "was ended: it closed its socket"
+        found = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
+        assert found is not None
+        if found.si_code == os.CLD_EXITED:
+            return f"ended with status {found.si_status} before it had a result"
+        if found.si_status == signal.SIGXCPU:
+            return f"was ended: it computed for more than {self.code.cpu_seconds:,} s (own_code: cpu_seconds)"
+        name = signal.Signals(found.si_status).name
+        return f"died by {name}; it may take {self.code.num_bytes:,} bytes (own_code: memory)"
+
+
+def _sealed(descriptors: list[int]) -> KeptTables:
+    """Return tables that their writer can no longer change."""
+    kept = KeptTables(descriptors)
+    needed = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK
+    for descriptor in descriptors:
+        try:
+            seals = fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
+        except OSError:
+            raise FrameError("a result that is no sealed memory") from None
+        if seals & needed != needed:
+            raise FrameError("a result that is not sealed")
+    return kept
+
+
+def _close(descriptors: Sequence[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def check_own_code(program: Any, params: Any, folder: Any, lease_seconds: Any, cpu_seconds: Any) -> None:
+    """Check what is to run in a process of its own.
+
+    Raises:
+        ConfigError: If it is nothing that can be run.
+    """
+    if not isinstance(program, str) or ":" not in program:
+        raise ConfigError(f"own code is named path/to/file.py:Class or package.module:Class, not {program!r}")
+    if not isinstance(params, Mapping) or not all(isinstance(key, str) for key in params):
+        raise ConfigError("the parameters must be a mapping of names to values")
+    if not os.path.isdir(folder):
+        raise ConfigError(f"folder={folder!r} must be a folder, where a relative path of the program starts")
+    if isinstance(lease_seconds, bool) or not isinstance(lease_seconds, (int, float)) or lease_seconds <= 0:
+        raise ConfigError(f"lease_seconds={lease_seconds!r} must be seconds above 0")
+    if isinstance(cpu_seconds, bool) or not isinstance(cpu_seconds, int) or cpu_seconds < 1:
+        raise ConfigError(f"cpu_seconds={cpu_seconds!r} must be whole seconds, at least 1")

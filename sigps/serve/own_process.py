@@ -1,0 +1,116 @@
+"""The process in which a tenant's own code runs: `python -m sigps.serve.own_process DESCRIPTOR PARENT`.
+
+It takes its task from the server over the socket of that descriptor, asks there before each lease, and passes the
+result's tables back. What it sends is judged by the server; its limits hold for what it does by accident, as an endless
+loop or an array too large: it is the server's user, and no cage.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sigps.engine.stats import SuperstepStats
+from sigps.job.importing import import_program
+from sigps.job.run import run
+from sigps.serve.shared_graph import opened_graph
+from sigps.serve.wire import (
+    FrameError,
+    read_frame,
+    read_tables,
+    reply_of,
+    send_frame,
+    send_tables,
+    tables_of,
+)
+from sigps.system.turns import taking_turns
+
+__all__ = ["main"]
+
+_PR_SET_PDEATHSIG = 1
+
+
+class AskedTurns:
+    """The turns of a run in this process: each is asked for over a socket (`system.turns.Turns`)."""
+
+    def __init__(self, connection: socket.socket, lease_seconds: float) -> None:
+        self.lease_seconds = lease_seconds
+        self.supersteps = 0
+        self._connection = connection
+
+    def wait(self) -> None:
+        send_frame(self._connection, {"do": "turn", "supersteps": self.supersteps})
+        if read_frame(self._connection) is None:
+            os._exit(1)  # the server is gone
+
+    def record(self, stats: Sequence[SuperstepStats]) -> None:
+        """Take the statistics of the supersteps so far."""
+        self.supersteps = len(stats)
+
+
+def main() -> None:
+    """Run one job, and end."""
+    connection = socket.socket(fileno=int(sys.argv[1]))
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != int(sys.argv[2]):
+        os._exit(1)  # the server ended before it could be tied to it
+    task = read_frame(connection)
+    if task is None:
+        os._exit(1)
+    (descriptor,) = read_tables(connection, 1)
+    try:
+        limit(task["memory"], task["cpu_seconds"])
+        descriptors, supersteps = _ran(task, descriptor, connection)
+        send_frame(connection, {"do": "done", "tables": len(descriptors), "supersteps": supersteps})
+        send_tables(connection, descriptors)
+    except MemoryError as error:
+        text = f"{error or 'out of memory'}; its process may take {task['memory']:,} bytes (own_code: memory)"
+        _fail(connection, MemoryError(text))
+    except BaseException as error:  # the client gets it
+        _fail(connection, error)
+    sys.stdout.flush()
+    os._exit(0)  # threads that the code left do not keep it
+
+
+def limit(num_bytes: int, cpu_seconds: int) -> None:
+    """Limit this process: private memory, seconds of all its cores; and let the system end it before others."""
+    resource.setrlimit(resource.RLIMIT_DATA, (num_bytes, num_bytes))
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def _ran(task: Mapping[str, Any], descriptor: int, connection: socket.socket) -> tuple[list[int], int]:
+    folder = Path(task["folder"])
+    os.chdir(folder)
+    program = import_program(task["program"], folder)(**task["params"])
+    graph = opened_graph(descriptor, task["graph"])
+    turns = AskedTurns(connection, task["lease_seconds"])
+    with taking_turns(turns):
+        result = run(
+            program,
+            graph,
+            device=task["device"],
+            threads=task["threads"],
+            progress=turns.record,
+            **task["options"],
+        )
+    return tables_of(result), result.supersteps
+
+
+def _fail(connection: socket.socket, error: BaseException) -> None:
+    try:
+        send_frame(connection, {"do": "failed", **reply_of(error)})
+    except (OSError, FrameError):
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()
