@@ -35,7 +35,7 @@ def partition_of(
         method: How to partition.
         capacities: [ranks]: how much of the graph each takes.
         needs: What the engine reads.
-        num_threads: Threads that lay a partition out in degree order.
+        num_threads: Threads of this rank that lay it out.
     """
     known: dict[Any, tuple[Assignment, Subgraph]] = graph.derived("partitions", dict)
     is_by_degree = needs.degree_order  # then out-edges are added to the same partition where they are needed
@@ -60,7 +60,7 @@ def partition_of(
             subgraph = build_by_degree(graph, num_threads)
         else:
             with_outgoing = needs.out_edges or needs.neighbor_rows
-            subgraph = build_subgraph(graph, assignment, with_outgoing=with_outgoing)
+            subgraph = build_subgraph(graph, assignment, with_outgoing=with_outgoing, num_threads=num_threads)
         if needs.neighbor_rows:
             rows = build_neighbor_rows(subgraph, assignment, graph.group)
             subgraph = replace(subgraph, neighbor_rows=rows)

@@ -22,6 +22,7 @@ __all__ = [
     "require_symmetry",
     "reverse_edges",
     "rows_of_edges",
+    "uses_of",
 ]
 
 
@@ -88,6 +89,23 @@ def in_order(
     return EdgeList(
         offsets, moved(rows.ends, new_ids), _Moved(columns, lambda name: moved(columns.pop(name)))
     )
+
+
+def uses_of(ends: NDArray[Any], num_vertices: int, num_threads: int) -> NDArray[np.uint32]:
+    """Return how often each vertex is among `ends`, [num_vertices].
+
+    Threads count apart, so no more are taken than have four ends a vertex each.
+    """
+    from sigps.kernels.cpu.layout import count_uses
+
+    num_threads = max(1, min(num_threads, ends.size // (4 * num_vertices + 1)))
+    cuts = np.linspace(0, ends.size, num_threads + 1).astype(np.int64).tolist()
+    uses = np.zeros((num_threads, num_vertices), dtype=np.uint32)
+    with ThreadPoolExecutor(num_threads, thread_name_prefix="sigps-layout") as pool:
+        list(pool.map(lambda t: count_uses(ends[cuts[t] : cuts[t + 1]], uses[t]), range(num_threads)))
+    for counted in uses[1:]:
+        uses[0] += counted
+    return uses[0]
 
 
 class _Moved(Mapping[str, Any]):

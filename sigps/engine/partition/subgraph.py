@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.engine.fixed_points import is_mesh
-from sigps.engine.partition.edge_list import EdgeList, by_source, grouped, in_order, require_symmetry
+from sigps.engine.partition.edge_list import EdgeList, by_source, grouped, in_order, require_symmetry, uses_of
 from sigps.errors import GraphError, nearest
 from sigps.graph.degrees import degree_order
 from sigps.graph.graph import Graph
@@ -189,17 +189,20 @@ class Subgraph:
         return self.by_gid[np.searchsorted(self.sorted_gids, gids)]
 
 
-def build_subgraph(graph: Graph, assignment: Assignment, *, with_outgoing: bool) -> Subgraph:
+def build_subgraph(
+    graph: Graph, assignment: Assignment, *, with_outgoing: bool, num_threads: int = 1
+) -> Subgraph:
     """Bring each rank its partition: collective; one process alone copies nothing.
 
     Args:
         graph: The graph, its rows spread over `graph.group`.
         assignment: Which rank owns which vertex.
         with_outgoing: Whether compute() walks out-edges.
+        num_threads: Threads of this rank that count and move edges.
     """
     if graph.group.size == 1:
         return _whole(graph, with_outgoing)
-    return _part(graph, assignment, with_outgoing)
+    return _part(graph, assignment, with_outgoing, num_threads)
 
 
 def columns_of(edges: EdgeList, names: tuple[str, ...]) -> tuple[NDArray[Any], ...]:
@@ -280,9 +283,7 @@ def narrow(degrees: NDArray[Any]) -> NDArray[Any]:
     return degrees.astype(np.uint32 if fits else np.uint64)
 
 
-def _part(graph: Graph, assignment: Assignment, with_outgoing: bool) -> Subgraph:
-    from sigps.kernels.cpu.layout import count_uses
-
+def _part(graph: Graph, assignment: Assignment, with_outgoing: bool, num_threads: int) -> Subgraph:
     group = graph.group
     by_gid = assignment.owned(group.rank)
     local_of = np.zeros(graph.num_vertices, dtype=np.uint32)
@@ -297,8 +298,7 @@ def _part(graph: Graph, assignment: Assignment, with_outgoing: bool) -> Subgraph
     owned = by_gid[by_degree]
     local_of[owned] = np.arange(owned.size)
 
-    uses = np.zeros(graph.num_vertices, dtype=np.uint32)
-    count_uses(sources, uses)
+    uses = uses_of(sources, graph.num_vertices, num_threads)
     uses[by_gid] = 0
     ghosts = np.flatnonzero(uses)
     ghosts = ghosts[degree_order(uses[ghosts])]
@@ -308,10 +308,11 @@ def _part(graph: Graph, assignment: Assignment, with_outgoing: bool) -> Subgraph
     ghost_bounds = np.searchsorted(np.sort(owners), np.arange(group.size + 1))
     local_of[ghosts] = np.arange(owned.size, owned.size + ghosts.size)
 
-    outgoing = None
+    outgoing, out_degrees = None, None
     if rows is not None:
-        incoming = in_order(rows, by_degree, local_of)
-        outgoing = in_order(rows, by_degree) if with_outgoing else None
+        out_degrees = narrow(degrees[by_degree])  # each edge is stored at both of its ends
+        incoming = in_order(rows, by_degree, local_of, num_threads=num_threads)
+        outgoing = in_order(rows, by_degree, num_threads=num_threads) if with_outgoing else None
     else:
         incoming = grouped(local_of[arrived.rows], local_of[sources], arrived.columns, owned.size)
         del arrived
@@ -329,7 +330,9 @@ def _part(graph: Graph, assignment: Assignment, with_outgoing: bool) -> Subgraph
         ids=seen_ids(graph, gids),
         incoming=incoming,
         outgoing=outgoing,
-        out_degrees=_out_degrees(graph, assignment, local_of, owned.size),
+        out_degrees=_out_degrees(graph, assignment, local_of, owned.size)
+        if out_degrees is None
+        else out_degrees,
         halo=tuple(local_of[part].astype(np.int64) for part in wanted),
         ghost_bounds=ghost_bounds,
         outgoing_oids=None if outgoing is None else target_oids(graph, outgoing.ends),

@@ -12,7 +12,7 @@ from ways import by_size
 
 from sigps import Graph, GraphError, run
 from sigps.apps import PageRank
-from sigps.engine.partition.edge_list import EdgeList
+from sigps.engine.partition.edge_list import EdgeList, uses_of
 from sigps.engine.partition.subgraph import Subgraph, build_subgraph, columns_of
 from sigps.graph.partitioning.partition import Assignment, partition
 
@@ -23,7 +23,7 @@ def parts_of(sample: Sample, size: int, method: Any) -> list[tuple[Graph, Assign
     def build(group: ThreadGroup) -> tuple[Graph, Assignment, Subgraph]:
         graph = sample.build(group=group)
         assignment = partition(graph, size, method)
-        return graph, assignment, build_subgraph(graph, assignment, with_outgoing=True)
+        return graph, assignment, build_subgraph(graph, assignment, with_outgoing=True, num_threads=3)
 
     return run_ranks(size, build)
 
@@ -125,6 +125,13 @@ def test_parallel_edges_keep_their_given_order() -> None:
         parts = parts_of(BATTERY["parallel_edges"], size, "vertices")
         weights = [w for _, _, part in parts for w in part.incoming.columns["weight"].tolist()]
         assert weights == [3.0, 1.0, 2.0, 1.0]
+
+
+@pytest.mark.parametrize("num_threads", [1, 2, 5])
+@pytest.mark.parametrize("num_ends", [0, 1, 900])
+def test_threads_count_each_end_once(num_ends: int, num_threads: int) -> None:
+    ends = np.random.default_rng(1).integers(0, 20, num_ends).astype(np.uint32)
+    assert uses_of(ends, 21, num_threads).tolist() == np.bincount(ends, minlength=21).tolist()
 
 
 def test_one_process_copies_no_edge() -> None:
