@@ -96,6 +96,12 @@ class Alone:
         return
 
 
+_SLOT_BYTES = 1024
+"""What each rank gives to one MPI call when all ranks gather a value: its length, and the value where it fits. A run on
+ranks has some fifteen such collectives, and each superstep on CPU cores a few."""
+
+_LENGTH_BYTES = 8
+
 _NOTICE_SECONDS = 0.1
 """For others to learn of a failure, and the launcher of what was written, before an abort ends all."""
 
@@ -108,6 +114,8 @@ class MPIGroup:
         self.rank = int(comm.Get_rank())
         self.size = int(comm.Get_size())
         self.status = Status.create()
+        self._slot = np.zeros(_SLOT_BYTES, dtype=np.uint8)
+        self._slots = np.zeros((self.size, _SLOT_BYTES), dtype=np.uint8)
 
     def all_to_all(self, parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         sent = [np.ascontiguousarray(part) for part in parts]
@@ -150,13 +158,22 @@ class MPIGroup:
         return [_unpack(part) for part in self.all_gather_array(packed)]
 
     def all_gather_array(self, values: NDArray[Any]) -> list[NDArray[Any]]:
-        return self.all_to_all([values] * self.size)
+        values = np.ascontiguousarray(values)
+        slot, slots = self._slot, self._slots
+        slot[:_LENGTH_BYTES] = np.array([values.nbytes]).view(np.uint8)
+        if values.nbytes <= _SLOT_BYTES - _LENGTH_BYTES:
+            slot[_LENGTH_BYTES : _LENGTH_BYTES + values.nbytes] = values.reshape(-1).view(np.uint8)
+        with self.status.waiting:
+            self._comm.Allgather(slot, slots)
+            lengths = slots[:, :_LENGTH_BYTES].copy().view(np.int64)[:, 0].tolist()
+            if max(lengths) > _SLOT_BYTES - _LENGTH_BYTES:
+                return self._exchange([values] * self.size, values.dtype)
+        ends = [_LENGTH_BYTES + length for length in lengths]
+        return [row[_LENGTH_BYTES:end].copy().view(values.dtype) for row, end in zip(slots, ends, strict=True)]
 
     def broadcast(self, value: T) -> T:
         packed = np.frombuffer(msgpack.packb(value) if self.rank == 0 else b"", dtype=np.uint8)
-        nothing = packed[:0]
-        parts = [packed] * self.size if self.rank == 0 else [nothing] * self.size
-        result: T = _unpack(self.all_to_all(parts)[0])
+        result: T = _unpack(self.all_gather_array(packed)[0])
         return result
 
     def barrier(self) -> None:

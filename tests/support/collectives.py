@@ -23,6 +23,10 @@ def check_collectives(group) -> None:
     assert group.all_gather({"rank": rank}) == [{"rank": peer} for peer in range(size)]
     gathered = group.all_gather_array(np.arange(rank, dtype=np.int64))
     assert [part.tolist() for part in gathered] == [list(range(peer)) for peer in range(size)]
+    for length in (127, 128, 5000):  # just within what is gathered in one call of MPI, just above, far above
+        rows = group.all_gather_array(np.full(length if rank == 0 else 1, rank))
+        assert [row.tolist() for row in rows] == [[0] * length, *([peer] for peer in range(1, size))]
+        assert group.broadcast("x" * 8 * length if rank == 0 else "") == "x" * 8 * length
     assert group.all_gather({"cores": rank + 1}) == [{"cores": peer + 1} for peer in range(size)]
     assert group.broadcast(["from", rank]) == ["from", 0]
     order = {"verb": "lease", "supersteps": 1 << 62}
