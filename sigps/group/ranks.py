@@ -169,7 +169,9 @@ class MPIGroup:
             if max(lengths) > _SLOT_BYTES - _LENGTH_BYTES:
                 return self._exchange([values] * self.size, values.dtype)
         ends = [_LENGTH_BYTES + length for length in lengths]
-        return [row[_LENGTH_BYTES:end].copy().view(values.dtype) for row, end in zip(slots, ends, strict=True)]
+        return [
+            row[_LENGTH_BYTES:end].copy().view(values.dtype) for row, end in zip(slots, ends, strict=True)
+        ]
 
     def broadcast(self, value: T) -> T:
         packed = np.frombuffer(msgpack.packb(value) if self.rank == 0 else b"", dtype=np.uint8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import os
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,13 +44,30 @@ from sigps.system.transport import Transport, choose_transport, needs_hosts
 from sigps.system.turns import current_turns
 from sigps.system.worker import Worker
 
-__all__ = ["RankResult", "Saving", "WorkerManager"]
+__all__ = ["RankResult", "Saving", "WorkerManager", "bound_cores"]
 
 log = logging.getLogger(__name__)
 
 
 _SILENCES = 10
 """How many times as long as for a heartbeat a GPU waits for another: that one may be saving, or be busy."""
+
+
+def bound_cores(cores: int, of_host: int, num_ranks: int, environment: Mapping[str, str]) -> str | None:
+    """Return what to say of a rank that Open MPI bound to one core, though its host has more for it; None if nothing.
+
+    Args:
+        cores: What this process may use.
+        of_host: Cores of its host.
+        num_ranks: Ranks there.
+        environment: Of this process.
+    """
+    if cores > 1 or num_ranks == 1 or of_host // num_ranks < 2 or "OMPI_COMM_WORLD_SIZE" not in environment:
+        return None
+    return (
+        f"mpirun bound each rank to one of {of_host} cores, so graphs are built and laid out by one thread a rank; "
+        "mpirun --bind-to none gives them all"
+    )
 
 
 class RankResult:
@@ -143,10 +161,20 @@ class WorkerManager:
 
     def __init__(self, graph: Graph, threads: int | None) -> None:
         self._group, self.graph = graph.group, graph
-        hosts = self._group.all_gather(platform.node())
+        # Asked for once a graph: a collective takes some 30 microseconds, in each of thousands of small runs.
+        hosts: list[str] = graph.derived("hosts of ranks", self._find_hosts)
         self.rank_on_host = hosts[: self._group.rank].count(platform.node())
         share = max(1, available_cores() // hosts.count(platform.node()))
         self.num_threads = threads or share
+
+    def _find_hosts(self) -> list[str]:
+        """Return the host of each rank; say it where the launcher leaves most of a host's cores idle. Collective."""
+        hosts = self._group.all_gather(platform.node())
+        here = hosts.count(platform.node())
+        note = bound_cores(available_cores(), os.cpu_count() or 1, here, os.environ)
+        if note and self._group.rank == 0:
+            log.warning(note)
+        return hosts
 
     def run(
         self,

@@ -15,7 +15,7 @@ from sigps.apps import WCC, OutDegree, PageRank
 from sigps.compiler.frontend.analysis import analyse
 from sigps.engine.contract import RunOptions
 from sigps.errors import ConfigError
-from sigps.system.worker_manager import RankResult, WorkerManager, _check_mixture
+from sigps.system.worker_manager import RankResult, WorkerManager, _check_mixture, bound_cores
 
 
 def part_of(graph: Graph, program: Vertex, device: str = "cpu", threads: int = 1, **given: Any) -> RankResult:
@@ -129,3 +129,27 @@ def test_the_capacity_of_a_rank_is_its_share_of_the_threads() -> None:
         return part_of(graph, OutDegree(), threads=threads, method="vertices").gids.size
 
     assert run_ranks(2, owned) == [750, 250]
+
+
+@pytest.mark.parametrize(
+    ("cores", "of_host", "num_ranks", "launcher", "is_said"),
+    [
+        (1, 32, 2, "OMPI_COMM_WORLD_SIZE", True),
+        (1, 32, 2, "PMI_SIZE", False),
+        (16, 32, 2, "OMPI_COMM_WORLD_SIZE", False),
+        (1, 2, 2, "OMPI_COMM_WORLD_SIZE", False),  # it is its share
+        (
+            1,
+            32,
+            1,
+            "OMPI_COMM_WORLD_SIZE",
+            False,
+        ),  # `mpirun -n 1`, or one a host: the job may be bound on purpose
+    ],
+)
+def test_ranks_that_are_bound_to_a_core_are_told(
+    cores: int, of_host: int, num_ranks: int, launcher: str, is_said: bool
+) -> None:
+    note = bound_cores(cores, of_host, num_ranks, {launcher: "2"})
+    assert bool(note) == is_said
+    assert "--bind-to none" in (note or "--bind-to none")

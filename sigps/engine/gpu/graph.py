@@ -17,6 +17,7 @@ from sigps.device.cuda import Gpu, check_fits
 from sigps.engine.gpu.layout import Rows, lay_out
 from sigps.engine.gpu.numbering import Numbering
 from sigps.engine.gpu.placed_edges import PlacedEdges, layout_kernel, offsets_of
+from sigps.engine.gpu.pushed_edges import pushed_edges
 from sigps.engine.gpu.row_moves import KernelMoves
 from sigps.engine.gpu.spilled_edges import SpilledEdges
 from sigps.engine.gpu.spilling import Spilling
@@ -76,7 +77,9 @@ class GpuGraph:
         else:
             rows = lay_out(numbering.in_degrees)
             self.incoming = self._placed(subgraph.incoming, rows, numbering.lids_on_host, sorts_rows)
-            self.outgoing = self.incoming if self.is_symmetric else self._by_source(subgraph.pushed)
+            self.outgoing = (
+                self.incoming if self.is_symmetric else self._by_source(pushed_edges(subgraph, gpu))
+            )
             self.in_degrees = self.incoming.rows.degrees
         self.out_degrees, degrees = self._out_degrees()
         self.num_hubs = int(np.count_nonzero(degrees > HUB_DEGREE))

@@ -15,6 +15,7 @@ from sigps.errors import GraphError
 
 __all__ = [
     "EdgeList",
+    "MovedColumns",
     "by_source",
     "grouped",
     "in_order",
@@ -87,7 +88,7 @@ def in_order(
 
     columns = dict(rows.columns)  # each may go when it has been moved
     return EdgeList(
-        offsets, moved(rows.ends, new_ids), _Moved(columns, lambda name: moved(columns.pop(name)))
+        offsets, moved(rows.ends, new_ids), MovedColumns(columns, lambda name: moved(columns.pop(name)))
     )
 
 
@@ -108,7 +109,7 @@ def uses_of(ends: NDArray[Any], num_vertices: int, num_threads: int) -> NDArray[
     return uses[0]
 
 
-class _Moved(Mapping[str, Any]):
+class MovedColumns(Mapping[str, Any]):
     """Columns of edges in another order, each brought there when it is first read.
 
     Args:
@@ -163,7 +164,7 @@ def by_source(incoming: EdgeList, num_sources: int) -> EdgeList:
         column: NDArray[Any] = incoming.columns[name][order]
         return column
 
-    return EdgeList(offsets, targets, _Moved(incoming.columns, moved))
+    return EdgeList(offsets, targets, MovedColumns(incoming.columns, moved))
 
 
 # --- arrays of NumPy or CuPy -----------------------------------------------

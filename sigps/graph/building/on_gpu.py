@@ -118,8 +118,15 @@ def rows_on_gpu(
     return rows, num_loops
 
 
-def transposed_on_gpu(rows: Rows, gpu: Gpu) -> Rows:
-    """Return the in-edges of rows that are a whole graph, as `rows.transpose`; O(edges)."""
+def transposed_on_gpu(rows: Rows, gpu: Gpu, num_ends: int | None = None) -> Rows:
+    """Return edges by their other end, each in ascending order of the rows that they were in; O(edges).
+
+    Args:
+        rows: The edges.
+        gpu: The current GPU.
+        num_ends: Rows of the result, at least as many as were given; None where rows are a whole graph, as for
+            `rows.transpose`.
+    """
     import cupy
 
     num_rows = rows.offsets.size - 1
@@ -128,7 +135,7 @@ def transposed_on_gpu(rows: Rows, gpu: Gpu) -> Rows:
     launch(gpu, "keys_of_rows_warp_mapped", 32 * num_rows, *given)
     launch(gpu, "reverse_thread_mapped", keys.size, keys, np.uint64(keys.size))
     del given
-    edges = EdgesOnGpu(keys, rows.columns, Ids.identity(num_rows))
+    edges = EdgesOnGpu(keys, rows.columns, Ids.identity(num_rows if num_ends is None else num_ends))
     del keys
     return rows_on_gpu(edges, gpu, symmetric=False, drops_repeats=False, drops_loops=False)[0]
 
