@@ -104,9 +104,10 @@ def uses_of(ends: NDArray[Any], num_vertices: int, num_threads: int) -> NDArray[
     uses = np.zeros((num_threads, num_vertices), dtype=np.uint32)
     with ThreadPoolExecutor(num_threads, thread_name_prefix="sigps-layout") as pool:
         list(pool.map(lambda t: count_uses(ends[cuts[t] : cuts[t + 1]], uses[t]), range(num_threads)))
+    total: NDArray[np.uint32] = uses[0]
     for counted in uses[1:]:
-        uses[0] += counted
-    return uses[0]
+        total += counted
+    return total
 
 
 class MovedColumns(Mapping[str, Any]):
