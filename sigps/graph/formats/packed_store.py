@@ -225,14 +225,12 @@ def packed_rows(store: OpenStore) -> tuple[PackedRows, NDArray[np.uint32] | None
         begins, words = store.array(f"column-{index}-words"), store.array(f"column-{index}")
         if (int(begins[0]), int(begins[-1])) != (0, words.size) or (begins[1:] < begins[:-1]).any():
             problem = problem or f"the pages of column {name!r} have not all {words.size:,} words"
-        columns[name] = PackedColumn(dtype, begins, words)
+        columns[name] = PackedColumn(dtype, begins, words, store.page_file(f"column-{index}"))
     if problem:
         raise GraphError(f"{store.folder} is damaged ({problem}). Copy or write the store again")
-    names = ["pages", *(f"column-{index}" for index in range(len(columns)))]
-    files = tuple((store.folder / f"{name}.bin", store.array(name).nbytes) for name in names)
-    return PackedRows(
-        header.num_vertices, table, store.array("pages"), columns, str(store.folder), files
-    ), order
+    pages = store.array("pages")
+    rows = PackedRows(header.num_vertices, table, pages, columns, str(store.folder), store.page_file("pages"))
+    return rows, order
 
 
 _BLOCK_BYTES = 1 << 25  # one checksum covers whole pages of at most so many bytes

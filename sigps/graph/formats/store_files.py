@@ -16,6 +16,7 @@ from sigps.graph.formats.known_stores import FileStates, states_of
 from sigps.graph.formats.store_checks import checksum, rule_of
 from sigps.graph.formats.store_header import read_header
 from sigps.graph.ids import Ids
+from sigps.graph.packing.page_files import PageFile
 from sigps.group import Group, own_range
 
 __all__ = ["OpenStore", "Verify"]
@@ -82,6 +83,10 @@ class OpenStore:
             mapped = np.memmap(path, dtype, "c", shape=(array.count,)) if array.count else np.empty(0, dtype)
             self._mapped[name] = np.asarray(mapped)
         return self._mapped[name][first:stop]
+
+    def page_file(self, name: str) -> PageFile:
+        """Return the file of an array of words, open, to be read page by page."""
+        return PageFile(self.folder / f"{name}.bin", self.array(name).nbytes)
 
     def vertex_columns(self, first: int, stop: int) -> dict[str, NDArray[Any]]:
         """Return the columns of vertices first..stop-1, by name."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from sigps.errors import GraphError
 from sigps.graph.packing.numbers import unpack_numbers
+from sigps.graph.packing.page_files import PageFile
 from sigps.graph.packing.pages import PAGE_ARCS, unpack_degrees, unpack_rows
 from sigps.graph.packing.renumbering import place_rows, renumbered
 from sigps.graph.packing.streams import CHUNK
@@ -29,11 +29,23 @@ class PackedColumn:
         dtype: Of its numbers.
         begins: [pages + 1], where each page begins among the words.
         words: Of all pages.
+        file: That from which pages are read; None where `words` are in memory.
+        first_word: Of a part, the place of its first word in the file.
     """
 
     dtype: np.dtype[Any]
     begins: NDArray[np.uint64]
     words: NDArray[np.uint32]
+    file: PageFile | None = None
+    first_word: int = 0
+
+    def part(self, pages: slice) -> PackedColumn:
+        """Return some of the pages."""
+        begins = self.begins[pages.start : pages.stop + 1]
+        first, stop = int(begins[0]), int(begins[-1])
+        return replace(
+            self, begins=begins - begins[0], words=self.words[first:stop], first_word=self.first_word + first
+        )
 
 
 @dataclass(frozen=True)
@@ -46,7 +58,8 @@ class PackedRows:
         words: Of all pages.
         columns: By name.
         where: What holds the pages, for errors.
-        files: Those that are mapped, and the bytes that they must have.
+        file: That from which pages are read; None where `words` are in memory.
+        first_word: Of a part, the place of its first word in the file.
         first_row: Of a part, the number of its first row: `table` counts from there.
         first_page: Likewise.
     """
@@ -56,7 +69,8 @@ class PackedRows:
     words: NDArray[np.uint32]
     columns: dict[str, PackedColumn]
     where: str
-    files: tuple[tuple[Path, int], ...] = ()
+    file: PageFile | None = None
+    first_word: int = 0
     first_row: int = 0
     first_page: int = 0
 
@@ -73,34 +87,25 @@ class PackedRows:
             arcs - arcs[0],
             words - words[0],
         )
-        columns = {}
-        for name, column in self.columns.items():
-            begins = column.begins[first : stop + 1]
-            columns[name] = PackedColumn(
-                column.dtype, begins - begins[0], column.words[int(begins[0]) : int(begins[-1])]
-            )
         return replace(
             self,
             table=own,
             words=self.words[int(words[0]) : int(words[-1])],
-            columns=columns,
+            columns={name: column.part(slice(first, stop)) for name, column in self.columns.items()},
+            first_word=self.first_word + int(words[0]),
             first_row=self.first_row + rows.start,
             first_page=self.first_page + first,
         )
 
     def require_files(self) -> None:
-        """Check that what is mapped is still there: reading a file that was cut short ends the process.
+        """Check that the files are still what they were.
 
         Raises:
-            GraphError: If a file is gone or has become shorter.
+            GraphError: If one was cut short or changed.
         """
-        for path, num_bytes in self.files:
-            found = path.stat().st_size if path.exists() else 0
-            if found < num_bytes:
-                raise GraphError(
-                    f"{path} has {found:,} of its {num_bytes:,} bytes: it was changed after it was opened. Copy or "
-                    "write the store again"
-                )
+        for pages in (self, *self.columns.values()):
+            if pages.file is not None:
+                pages.file.require()
 
     def unpack_page(self, page: int, degrees: NDArray[np.uint32], targets: NDArray[np.uint32]) -> None:
         """Write the arcs of a page.
@@ -115,7 +120,7 @@ class PackedRows:
         """
         rows, scratch = self.table.rows(page), _scratch_of_thread()
         whole = unpack_rows(
-            self.words[self.table.words_of(page)],
+            self._words_of(page),
             np.uint64(self.num_vertices),
             np.uint64(self.first_row + rows.start),
             np.uint64(len(rows)),
@@ -135,7 +140,7 @@ class PackedRows:
             GraphError: If it is damaged.
         """
         scratch, num_rows = _scratch_of_thread(), np.uint64(degrees.size)
-        if not unpack_degrees(self.words[self.table.words_of(page)], num_rows, scratch.degrees):
+        if not unpack_degrees(self._words_of(page), num_rows, scratch.degrees):
             raise self.damaged("pages", page)
         degrees[:] = scratch.degrees[: degrees.size]
 
@@ -146,9 +151,22 @@ class PackedRows:
             GraphError: If it is damaged.
         """
         column = self.columns[name]
-        words = column.words[int(column.begins[page]) : int(column.begins[page + 1])]
+        first, stop = int(column.begins[page]), int(column.begins[page + 1])
+        words = column.words[first:stop]
+        if column.file is not None:
+            words = column.file.read(
+                column.first_word + first, column.first_word + stop, self.first_page + page
+            )
         if not unpack_numbers(words, values, _scratch_of_thread().degrees):
             raise self.damaged(f"the column {name!r}", page)
+
+    def _words_of(self, page: int) -> NDArray[np.uint32]:
+        words = self.table.words_of(page)
+        if self.file is None:
+            return self.words[words]
+        return self.file.read(
+            self.first_word + words.start, self.first_word + words.stop, self.first_page + page
+        )
 
     def damaged(self, what: str, page: int) -> GraphError:
         """Return the error for a page that is none."""

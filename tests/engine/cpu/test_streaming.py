@@ -16,14 +16,12 @@ from thread_group import ThreadGroup, run_ranks
 from ways import assert_same
 
 import sigps
-from sigps import Checkpoint, ConfigError, DeviceError, Graph, GraphError, Result, State, Vertex, run
+from sigps import Checkpoint, ConfigError, DeviceError, Graph, Result, State, Vertex, run
 from sigps.apps import BFS, SSSP, WCC, KCore, OutDegree, PageRank
 from sigps.compiler.frontend.analysis import analyse
-from sigps.engine.cpu.blocks import Blocks
 from sigps.graph.fingerprint import fingerprint
 from sigps.graph.formats.packed_store import save_packed
 from sigps.graph.packing.table import chains
-from sigps.kernels.cpu.arguments import Edges
 
 PAGE = 64
 """Arcs of a page here: the row of a hub spans three, and a graph of thousands of arcs has dozens."""
@@ -251,54 +249,6 @@ def test_what_cannot_stream_is_refused_by_name(tmp_path: Path) -> None:
         run(PageRank(), graph, host_memory="8 cows")
     with pytest.raises(ConfigError, match="stream='often' is not one of"):
         run(PageRank(), graph, stream="often")  # type: ignore[arg-type]
-
-
-def test_damage_that_appears_during_a_run_is_named(tmp_path: Path) -> None:
-    stored = packed(skewed(directed=False), tmp_path)
-    run(PageRank(), stored, stream="always", max_supersteps=1)
-    with open(tmp_path / "graph.sigps" / "pages.bin", "r+b") as file:
-        file.seek(-4000, 2)
-        file.write(b"\xff" * 2000)
-    with pytest.raises(GraphError, match=r"graph.sigps: pages is damaged in page \d+"):
-        run(PageRank(), stored, stream="always", max_supersteps=3)
-
-
-def test_a_store_that_is_cut_short_is_named(tmp_path: Path) -> None:
-    stored = packed(skewed(directed=False), tmp_path)
-    cut_short = tmp_path / "graph.sigps" / "pages.bin"
-
-    def cut(stats: Any) -> None:
-        with open(cut_short, "r+b") as file:
-            file.truncate(4096)
-
-    with pytest.raises(GraphError, match=r"pages.bin has 4,096 of its [\d,]+ bytes"):
-        run(
-            PageRank(),
-            stored,
-            stream="always",
-            progress=cut,
-            checkpoint=Checkpoint(str(tmp_path / "log"), every=1),
-        )
-    with pytest.raises(GraphError, match=r"pages.bin has 4,096 of its [\d,]+ bytes"):
-        run(PageRank(), stored, stream="always")
-
-
-def test_an_interrupt_ends_a_run_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = skewed(directed=False)
-    stored = packed(graph, tmp_path)
-    calls, block = [], Blocks.block
-
-    def interrupted(blocks: Blocks, number: int) -> Edges:
-        calls.append(number)
-        if len(calls) == 20:
-            raise KeyboardInterrupt
-        return block(blocks, number)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Blocks, "block", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            run(PageRank(), stored, stream="always", threads=2)
-    both(PageRank(), graph, stored, threads=2)
 
 
 def test_many_runs_stream_one_after_another(tmp_path: Path) -> None:
