@@ -35,7 +35,7 @@ _order_option = click.option(
     default="better",
     show_default=True,
     type=click.Choice(["better", "given", "degree"]),
-    help="Of packed rows: that of the vertices (given), as runs that stream need, or by degree.",
+    help="Of packed rows: that of the vertices (given), as some runs that stream need, or by degree.",
 )
 
 

@@ -82,6 +82,7 @@ def streamed_memory(
     num_threads: int,
     *,
     table_bytes: int = 0,
+    is_by_degree: bool = False,
 ) -> dict[str, int]:
     """Return the same for a run whose edges stay in a packed store. Pure.
 
@@ -94,10 +95,13 @@ def streamed_memory(
         longest: The arcs of the longest block of rows.
         num_threads: Threads of a rank, each of which unpacks a block.
         table_bytes: Bytes of the parameters that are tables.
+        is_by_degree: Whether rows are by degree.
     """
     rows = replace(size, num_edges=0, directed=False)
     purposes = memory(rows, program, num_ranks, state_bytes, partition, table_bytes=table_bytes)
     walked = 0
+    if is_by_degree:
+        purposes["numbering"] = (8 + 8 + 8) * size.num_vertices
     if num_ranks > 1:
         purposes["numbering"] = 4 * size.num_vertices
         walked = 4 if program is None or program.reads_edges else 0  # gids beside local ids

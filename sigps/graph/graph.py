@@ -502,8 +502,8 @@ class Graph(GraphArrays):
             in_edges: Store the edges by target too (one process, directed): pull then needs no build.
             packed: Store the edges in bit-packed pages (one process): 0.4 to 2.4 bytes each instead of 4, and columns
                 of whole numbers narrowed. They are unpacked when they are first read, or by runs that stream them.
-            order: Of packed rows: `"given"`, that of the vertices, as runs that stream need; by descending `"degree"`;
-                or which of the two takes fewer bytes, by a sample.
+            order: Of packed rows: `"given"`, that of the vertices, as some runs that stream need; by descending
+                `"degree"`; or which of the two takes fewer bytes, by a sample.
 
         Raises:
             GraphError: If the path cannot be written or is something else than a store, or several ranks pack.

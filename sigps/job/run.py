@@ -109,8 +109,9 @@ def run(
             it until the next run.
         stream: Whether edges stay in the packed store from which `sigps.load` opened the graph, and are unpacked
             while they are used, with equal results: `"auto"`, where the run does not fit `host_memory`, `"always"` or
-            `"never"`. The store's rows must be in the given order (`Graph.save(..., packed=True, order="given")`). On
-            one GPU, of any graph: whether edges that do not fit it, or `device_memory`, stay in the host's memory.
+            `"never"`. On several ranks, and where `compute()` walks out-edges, the store's rows must be in the given
+            order (`Graph.save(..., packed=True, order="given")`). On one GPU, of any graph: whether edges that do not
+            fit it, or `device_memory`, stay in the host's memory.
 
     Raises:
         CompileError: If compute() cannot be compiled.

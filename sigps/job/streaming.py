@@ -116,7 +116,7 @@ def decide_streaming(
             f"cannot stream: {why}"
         )
     assert graph.packed is not None
-    rows = graph.packed.rows
+    rows, is_by_degree = graph.packed.rows, graph.packed.order is not None
     bounds = rows_of_ranks(rows.table, threads)
     names = {*derived.edge_columns, *derived.read_columns} if derived is not None else set()
     an_edge = 4 + sum(column.dtype.itemsize for name, column in rows.columns.items() if name in names)
@@ -124,9 +124,8 @@ def decide_streaming(
     def resident_of(vertices: int, arcs: int, num_threads: int) -> dict[str, int]:
         ghosts = min(size.num_vertices - vertices, arcs)
         part, longest = PartitionSize(vertices, 0, ghosts=ghosts), _longest(rows.table)
-        return streamed_memory(
-            size, derived, part, len(threads), states, longest, num_threads, table_bytes=tables
-        )
+        given = size, derived, part, len(threads), states, longest, num_threads
+        return streamed_memory(*given, table_bytes=tables, is_by_degree=is_by_degree)
 
     pages = np.searchsorted(rows.table.first_rows, bounds.astype(np.uint64))
     vertices, arcs = np.diff(bounds), np.diff(rows.table.arcs[pages].astype(np.int64))
@@ -183,13 +182,8 @@ def _obstacle(
         return f"device={device!r} has all edges in memory; use device='cpu'"
     if graph.packed is None:
         return (
-            "the graph was not opened from a packed store with rows in the given order. Write one: "
+            "the graph was not opened from a packed store (on several ranks with rows in the given order). Write one: "
             "graph.save(path, packed=True, order='given'), or sigps convert --packed --order given"
-        )
-    if graph.packed.order is not None:
-        return (
-            f"the rows of {graph.packed.rows.where} are by degree, where messages would combine in another order. "
-            "Write it with order='given', or sigps convert --packed --order given"
         )
     declared = program.declaration
     if declared.both_ways:

@@ -118,7 +118,12 @@ def _streaming(
         derived,
         open_store(path, Alone(), verify="none"),
         engine.device,
-        RunOptions(precision=engine.precision, schedule=engine.schedule, saves=job.checkpoint is not None),
+        RunOptions(
+            deterministic=engine.deterministic,
+            precision=engine.precision,
+            schedule=engine.schedule,
+            saves=job.checkpoint is not None,
+        ),
         host_memory=engine.host_memory,
         stream=engine.stream,
         threads=[engine.threads or max(1, available_cores() // num_ranks)] * num_ranks,

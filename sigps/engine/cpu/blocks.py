@@ -33,6 +33,7 @@ class Blocks:
 
     Attributes:
         spans: The vertices of each block.
+        spans_without: Vertices that have no row in any block, cut into pieces.
     """
 
     def __init__(
@@ -53,8 +54,12 @@ class Blocks:
             name: missing_column(name, edges.num_edges, types) for name in names if name not in types
         }
         self._stops = edges.offsets[1:]
+        self._offsets = edges.offsets
         bounds = edges.rows.first_rows.astype(np.uint64)
         self.spans = list(itertools.pairwise(bounds))
+        behind = range(int(bounds[-1]), edges.offsets.size - 1, _PIECE)
+        cuts = np.array([*behind, edges.offsets.size - 1], dtype=np.uint64)
+        self.spans_without = list(itertools.pairwise(cuts))
         held = tuple(self._types)
         self._packed_bytes = [4 * edges.rows.words_of(number, held) for number in range(len(self.spans))]
         self._of_thread, self._counting, self._bytes_read = threading.local(), threading.Lock(), 0
@@ -83,7 +88,7 @@ class Blocks:
         if number in self._kept:
             block, self._of_thread.walked = self._kept[number]
             return block
-        first, stop = (int(self._rows.offsets[int(row)]) for row in self.spans[number])
+        first, stop = (int(self._offsets[int(row)]) for row in self.spans[number])
         keeps = number < self._num_kept
         ends, columns = self._room(stop - first) if keeps else self._scratch()
         own = {name: column[: stop - first] for name, column in columns.items()}
@@ -137,7 +142,7 @@ class Blocks:
         """Return edges as loops take them, their ends by local id and by gid."""
         found = {name: _moved(values, first) for name, values in columns.items()} | self._absent
         messages = tuple(found[name] for name in self._program.edge_columns)
-        block = Edges(self._rows.offsets, _moved(ends, first), messages, self._stops)
+        block = Edges(self._offsets, _moved(ends, first), messages, self._stops)
         walked: tuple[Any, ...] = ()
         if self._program.reads_edges:
             walked_ends = _moved(gids, first)
@@ -169,6 +174,8 @@ class Blocks:
         return np.empty(num_arcs, dtype=np.uint32), columns
 
 
+_PIECE = 1 << 15
+"""Vertices of a piece without edges."""
 _BUCKET_BITS = 12
 """Which of 2**12 buckets of vertices a block's sources are in is kept: 512 bytes a block of some 400 KB."""
 

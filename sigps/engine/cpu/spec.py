@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sigps.compiler.program import Delivery, VertexProgram
+from sigps.compiler.program import Delivery, EarlyExit, VertexProgram
 from sigps.engine.contract import (
     DeviceKind,
     Engine,
@@ -145,7 +145,28 @@ class StreamingCpuSpec(CpuSpec):
             return f"compute() of {program.name} walks its out-edges, and the store of a directed graph has in-edges"
         if options.schedule == "edge":
             return "schedule='edge' goes along all edges in memory"
+        assert graph.packed is not None
+        if graph.packed.order is None:
+            return ""
+        given = (
+            f"the rows of {graph.packed.rows.where} are by degree. Write it with order='given', or sigps convert "
+            "--packed --order given"
+        )
+        if program.reads_edges or program.delivery is Delivery.DIRECT:
+            return f"{program.name} sends to single vertices, or its compute() walks out-edges, and {given}"
+        if options.deterministic and _depends_on_order(program, graph):
+            return f"messages of {program.name} are listed, or combine in an order of its own, and {given}"
         return ""
+
+    def compile(
+        self, program: VertexProgram | None, graph: Graph, facts: RunFacts, rank_on_host: int
+    ) -> Executable:
+        """Compile it; where rows are by degree their first sender is not the one of the lowest id."""
+        assert program is not None
+        assert graph.packed is not None
+        if graph.packed.order is not None and program.early_exit is EarlyExit.LOWEST:
+            program = replace(program, early_exit=EarlyExit.NEVER, key=f"{program.key} reads all")
+        return super().compile(program, graph, facts, rank_on_host)
 
     def lanes_obstacle(
         self, program: VertexProgram | None, facts: RunFacts, options: RunOptions, varied: Container[str]
@@ -157,6 +178,17 @@ class StreamingCpuSpec(CpuSpec):
 
         context = replace(context, options=replace(context.options, asynchronous=False))
         return self._made(StreamingEngine, context, cache_bytes=context.options.cache_bytes)
+
+
+def _depends_on_order(program: VertexProgram, graph: Graph) -> bool:
+    """Tell whether what a vertex gets depends on the order of its in-edges in a deterministic run."""
+    from sigps.compiler.cpu.exact import with_exact_sums
+    from sigps.compiler.cpu.native import compile_for_cpu
+    from sigps.engine.cpu.work import needs_order
+
+    types = graph.column_types()
+    native = compile_for_cpu(with_exact_sums(program, types), types)
+    return program.reads_all_at_once or needs_order(native, deterministic=True)
 
 
 SPEC = CpuSpec()

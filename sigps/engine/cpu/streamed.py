@@ -1,7 +1,7 @@
 """Supersteps whose edges stay in a packed store: `records.py` and `direct_messages.py` block by block (`blocks.py`).
 
 Vertex fields, outboxes and inboxes stay in memory. A row is in one block, in the order that it has in memory, so what
-its messages combine to is the same bit for bit.
+its messages combine to is the same bit for bit; where rows are by degree it is so where order does not matter.
 """
 
 from __future__ import annotations
@@ -63,19 +63,21 @@ class StreamedRecords(Records):
         no_messages = sender_filter == SENDERS_NONE
         buckets = blocks.buckets_of(state.read.sent)
 
+        spans = [*blocks.spans, *blocks.spans_without]
+
         def gather(number: int) -> tuple[Any, bool]:
-            span = blocks.spans[number]
+            span, has_edges = spans[number], number < len(blocks)
             own = status[int(span[0]) : int(span[1])]
             if (own == RETIRED).all():
-                return None, False
-            has_sender = not no_messages and blocks.may_have_sender(number, buckets)
+                return None, not has_edges
+            has_sender = has_edges and not no_messages and blocks.may_have_sender(number, buckets)
             if not has_sender and not (own == ACTIVE).any():
-                return None, False
+                return None, not has_edges
             reads = walks or has_sender
             edges = self._walkable(blocks.block(number)) if reads else blocks.nothing()
-            return (gather_along if reads else gather_nothing)(edges)(span), reads
+            return (gather_along if reads else gather_nothing)(edges)(span), reads or not has_edges
 
-        for found, was_read in state.threads.map(gather, range(len(blocks))):
+        for found, was_read in state.threads.map(gather, range(len(spans))):
             if found is not None:
                 counters.add(*found)
             counters.blocks_skipped += not was_read

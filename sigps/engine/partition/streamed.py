@@ -30,14 +30,18 @@ class StreamedEdges(EdgeList):
     """In-edges by target that stay packed: where rows begin is in memory, and nothing else.
 
     Args:
-        rows: The rows; ends are gids.
+        rows: The rows; ends are gids, or where rows are by degree local ids.
+        num_owned: Owned vertices; those behind the last row have no edge.
         local_of: The local id of each gid that is an end, [num_vertices]; None where they are the same.
     """
 
-    def __init__(self, rows: PagedRows, local_of: NDArray[np.uint32] | None = None) -> None:
+    def __init__(self, rows: PagedRows, num_owned: int, local_of: NDArray[np.uint32] | None = None) -> None:
         object.__setattr__(self, "rows", rows)
         object.__setattr__(self, "local_of", local_of)
-        object.__setattr__(self, "offsets", rows.offsets)
+        without = num_owned + 1 - rows.offsets.size
+        object.__setattr__(
+            self, "offsets", np.pad(rows.offsets, (0, without), mode="edge") if without else rows.offsets
+        )
 
     rows: PagedRows
     local_of: NDArray[np.uint32] | None
@@ -83,8 +87,9 @@ def divide_pages(graph: Graph, method: str | PartitionFunction, capacities: Sequ
 
 
 def build_streamed(graph: Graph, assignment: Assignment, num_threads: int) -> Subgraph:
-    """Return this rank's partition, of a packed store in the given order. Collective.
+    """Return this rank's partition, of a packed store. Collective.
 
+    Where rows are by degree, on one rank, owned vertices have the order of rows, and those without edges come last.
     O(rows) for one rank and an undirected graph; else each rank unpacks its own pages once, to find ghosts and degrees.
     """
     if graph.group.size > 1:
@@ -93,7 +98,12 @@ def build_streamed(graph: Graph, assignment: Assignment, num_threads: int) -> Su
     packed = graph.packed
     assert packed is not None
     rows = graph.derived("rows that stay packed", lambda: PagedRows(packed.rows, num_threads))
-    degrees = np.diff(rows.offsets)
+    incoming, gids = StreamedEdges(rows, graph.num_vertices), None
+    if packed.order is not None:
+        has_row = np.zeros(graph.num_vertices, dtype=bool)
+        has_row[packed.order] = True
+        gids = np.concatenate([packed.order.astype(np.int64), np.flatnonzero(~has_row)])
+    degrees = np.diff(incoming.offsets)
     if graph.directed:
         count = partial(_count_sources, rows, graph.num_vertices, num_threads)
         degrees = graph.derived("out-degrees of packed rows", count)
@@ -102,9 +112,9 @@ def build_streamed(graph: Graph, assignment: Assignment, num_threads: int) -> Su
         num_edges=graph.num_edges,
         num_owned=graph.num_vertices,
         num_ghosts=0,
-        gids=None,
-        ids=seen_ids(graph, None),
-        incoming=StreamedEdges(rows),
+        gids=gids,
+        ids=seen_ids(graph, gids),
+        incoming=incoming,
         outgoing=None,
         out_degrees=narrow(degrees),
         is_symmetric=not graph.directed,
@@ -143,7 +153,7 @@ def _part(graph: Graph, assignment: Contiguous, num_threads: int) -> Subgraph:
         num_ghosts=ghosts.size,
         gids=gids,
         ids=seen_ids(graph, gids),
-        incoming=StreamedEdges(rows, local_of),
+        incoming=StreamedEdges(rows, stop - first, local_of),
         outgoing=None,
         out_degrees=narrow(degrees),
         halo=tuple(part - first for part in wanted),

@@ -56,7 +56,7 @@ def save_packed(
     Args:
         graph: The graph.
         path: The folder.
-        order: Of the rows. Runs that stream need the given one.
+        order: Of the rows. Runs that stream on several ranks, or walk out-edges, need the given one.
         page_arcs: Arcs, and rows, of a page at most: no more than `PAGE_ARCS`.
 
     Raises:

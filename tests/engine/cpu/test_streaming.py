@@ -21,6 +21,7 @@ from sigps.apps import BFS, SSSP, WCC, KCore, OutDegree, PageRank
 from sigps.compiler.frontend.analysis import analyse
 from sigps.graph.fingerprint import fingerprint
 from sigps.graph.formats.packed_store import save_packed
+from sigps.graph.packing.packer import Order
 from sigps.graph.packing.table import chains
 
 PAGE = 64
@@ -31,9 +32,13 @@ WALKS = {"jump", "two_letters", "neighbourhood", "throws", "relays"}
 """Of the programs, those whose compute() walks out-edges: not those of a store of in-edges."""
 
 
-def packed(graph: Graph, folder: Path, page_arcs: int = PAGE) -> Graph:
+LISTS = {"answers", "coreness", "letters", "pigeonholes", "pulls", "votes"}
+"""Those that read messages one by one or by key, or combine them in a way of their own: in order if deterministic."""
+
+
+def packed(graph: Graph, folder: Path, page_arcs: int = PAGE, order: Order = "given") -> Graph:
     """Return a graph opened from a packed store with pages of so many arcs."""
-    save_packed(graph, folder / "graph.sigps", order="given", page_arcs=page_arcs)
+    save_packed(graph, folder / "graph.sigps", order=order, page_arcs=page_arcs)
     return sigps.load(folder / "graph.sigps")
 
 
@@ -233,9 +238,6 @@ def least_memory(program: Vertex, stored: Graph) -> int:
 
 def test_what_cannot_stream_is_refused_by_name(tmp_path: Path) -> None:
     graph = skewed(directed=True)
-    graph.save(tmp_path / "degree.sigps", packed=True, order="degree")
-    with pytest.raises(ConfigError, match="by degree, where messages would combine in another order"):
-        run(PageRank(), sigps.load(tmp_path / "degree.sigps"), stream="always")
     stored = packed(graph, tmp_path)
     with pytest.raises(
         ConfigError, match="WCC takes edges in both directions, and the stored graph is directed"
@@ -260,6 +262,48 @@ def test_many_runs_stream_one_after_another(tmp_path: Path) -> None:
     for mine, theirs in zip(found, expected, strict=True):
         assert mine["level"].tolist() == theirs["level"].tolist()
     assert not stored.is_laid_out
+
+
+@pytest.mark.parametrize(
+    ("graph", "directed"), [("only_isolated", False), ("skewed", True), ("string_ids", False)]
+)
+def test_programs_on_rows_by_degree(graph: str, directed: bool, tmp_path: Path) -> None:
+    sample = BATTERY[graph].build(directed=directed)
+    stored = packed(sample, tmp_path, order="degree")
+    for name in PROGRAMS:
+        program = program_for(name, graph)
+        if directed and (name in WALKS or not program.declaration.directed):
+            continue
+        if name in WALKS | LISTS:
+            with pytest.raises(ConfigError, match=r"are by degree\. Write it with order='given'"):
+                run(program, stored, stream="always", deterministic=True)
+        else:
+            both(program, sample, stored, max_supersteps=12)
+        if name in LISTS:
+            expected = run(program, sample, device="cpu", max_supersteps=12)
+            assert_same(run(program, stored, stream="always", max_supersteps=12), expected, exact=False)
+    assert not stored.is_laid_out
+
+
+@pytest.mark.parametrize("direction", ["push", "pull"])
+def test_apps_on_rows_by_degree(direction: Any, tmp_path: Path) -> None:
+    graph = skewed(directed=False)
+    stored = packed(graph, tmp_path, order="degree")
+    for program in (PageRank(), BFS(source=3), SSSP(source=3), WCC(), OutDegree()):
+        both(program, graph, stored, direction=direction, threads=3)
+
+
+def test_a_log_goes_on_in_another_order_of_rows(tmp_path: Path) -> None:
+    graph = skewed(directed=True)
+    expected = run(PageRank(), graph, device="cpu", deterministic=True)
+    log = Checkpoint(str(tmp_path / "log"), every=2)
+    stops: list[tuple[Order, int | None]] = [("degree", 5), ("given", 9), ("degree", None)]
+    for order, stop in stops:
+        (tmp_path / order).mkdir(exist_ok=True)
+        stored = packed(graph, tmp_path / order, order=order)
+        options: dict[str, Any] = {"deterministic": True, "max_supersteps": stop}
+        result = run(PageRank(), stored, stream="always", checkpoint=log, resume=True, **options)
+    assert result["rank"].tobytes() == expected["rank"].tobytes()
 
 
 def on_ranks(size: int, program: Vertex, folder: Path, **options: Any) -> Result:
