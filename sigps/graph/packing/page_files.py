@@ -62,7 +62,7 @@ class PageFile:
             GraphError: If they are no longer there, or the disk does not give them.
         """
         words = _room_of_thread(stop - first)
-        raw, done = memoryview(words).cast("B"), 0
+        raw, done = words.view(np.uint8).data, 0
         try:
             while done < raw.nbytes:
                 count = os.preadv(self._file, [raw[done:]], 4 * first + done)

@@ -103,9 +103,9 @@ class PackedRows:
         Raises:
             GraphError: If one was cut short or changed.
         """
-        for pages in (self, *self.columns.values()):
-            if pages.file is not None:
-                pages.file.require()
+        for file in (self.file, *(column.file for column in self.columns.values())):
+            if file is not None:
+                file.require()
 
     def unpack_page(self, page: int, degrees: NDArray[np.uint32], targets: NDArray[np.uint32]) -> None:
         """Write the arcs of a page.
