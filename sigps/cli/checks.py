@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from sigps.errors import ConfigError, GraphError, SigpsError, nearest
 
 if TYPE_CHECKING:
@@ -20,7 +22,16 @@ if TYPE_CHECKING:
     from sigps.model.vertex import Vertex
     from sigps.system.checkpoint.state_log import Checkpoint
 
-__all__ = ["checkpoint_of", "given_options", "load_graph", "prepare"]
+__all__ = ["checkpoint_of", "given_options", "load_graph", "load_option", "prepare"]
+
+load_option = click.option(
+    "--opt",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="How to read it: format=snap, directed=false, ...",
+)
+"""Of commands that load a graph; the values are for `sigps.job.config.load_options`."""
 
 
 def prepare(job: JobConfig, *, group_size: int = 1) -> Vertex | Callable[..., Result]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sigps.cli.checks import load_option
 from sigps.errors import ConfigError, nearest
 
 if TYPE_CHECKING:
@@ -16,14 +17,6 @@ if TYPE_CHECKING:
     from sigps.graph.packing.packer import Order
 
 __all__ = ["convert", "generate", "info", "partition"]
-
-_load_option = click.option(
-    "--opt",
-    "options",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="How to read it: format=snap, directed=false, ...",
-)
 
 _packed_option = click.option(
     "--packed",
@@ -63,7 +56,7 @@ def generate(name: str, options: tuple[str, ...], output: str, packed: bool, ord
 @click.option("--vertices", metavar="FILE", help="Write all ids and the vertex columns to a CSV file, too.")
 @_packed_option
 @_order_option
-@_load_option
+@load_option
 def convert(
     source: str, target: str, vertices: str | None, packed: bool, order: Order, options: tuple[str, ...]
 ) -> None:
@@ -83,7 +76,7 @@ def convert(
 @click.command(short_help="Say what a graph is.")
 @click.argument("path", metavar="GRAPH")
 @click.option("--verify", is_flag=True, help="Compare every byte of a native store with its checksums.")
-@_load_option
+@load_option
 def info(path: str, verify: bool, options: tuple[str, ...]) -> None:
     """Say what a graph is: vertices, edges, columns, ids, degrees, and what loading found."""
     from sigps.graph.load import load, open_store
@@ -108,7 +101,7 @@ def info(path: str, verify: bool, options: tuple[str, ...]) -> None:
     show_default=True,
     help="How to divide.",
 )
-@_load_option
+@load_option
 def partition(path: str, num_parts: int, method: str, options: tuple[str, ...]) -> None:
     """Divide a graph and print balance, cut edges, ghosts and bytes of each part."""
     from sigps.graph.load import load

@@ -14,7 +14,7 @@ from sigps.model.fields import Field
 from sigps.model.vector import VectorType
 from sigps.model.vertex import Vertex
 
-__all__ = ["described", "explain"]
+__all__ = ["described", "example_of", "explain"]
 
 
 def explain(program: type[Vertex], *, with_source: bool = False, **params: Any) -> str:
@@ -28,7 +28,7 @@ def explain(program: type[Vertex], *, with_source: bool = False, **params: Any) 
     Raises:
         CompileError: If the class cannot be compiled.
     """
-    derived = analyse(_example(program, params))
+    derived = analyse(example_of(program, params))
     text = described(derived, program.declaration)
     return f"{text}\n\ngenerated functions\n\n{derived.source}" if with_source else text
 
@@ -45,7 +45,7 @@ def described(program: VertexProgram, declared: Declaration) -> str:
     return "\n\n".join(section for section in sections if section)
 
 
-def _example(cls: type[Vertex], given: dict[str, Any]) -> Vertex:
+def example_of(cls: type[Vertex], given: dict[str, Any]) -> Vertex:
     """Return an instance with a value for every parameter that has none."""
     values = dict(given)
     missing = [f for f in cls.declaration.params if f.default is Field.REQUIRED and f.name not in given]

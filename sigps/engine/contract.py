@@ -166,6 +166,7 @@ class RunOptions:
         cache_bytes: What a run that streams may keep of its edges, unpacked.
         device_memory: The bytes that it may take of each GPU; None: all there are.
         stream: Whether edges may stay on the host of a GPU: `"auto"`, where graph and run do not fit.
+        tiles: Whether in-edges lie in tiles on a GPU: `"auto"`, where that pays.
         initial: The values that states begin with, where they are given: [num_vertices] by gid, by name.
         columns: Those that the graph's vertex columns give: of this rank's rows, [num_rows], by name of the state.
     """
@@ -182,6 +183,7 @@ class RunOptions:
     cache_bytes: int = 0
     device_memory: int | None = None
     stream: Literal["auto", "always", "never"] = "auto"
+    tiles: Literal["auto", "always", "never"] = "auto"
     initial: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
@@ -402,6 +404,10 @@ class EngineSpec(ABC):
     def streaming(self) -> EngineSpec | None:
         """The engine of the same device whose edges stay in a packed store; None where there is none."""
         return None
+
+    def explained(self, program: VertexProgram, graph: Graph) -> dict[str, str]:
+        """Return what a run would choose by counts of a graph of one process, and why, in rows of a name and a text."""
+        return {}
 
     def streaming_obstacle(self, program: VertexProgram, graph: Graph, options: RunOptions) -> str:
         """Say why an engine that streams cannot run a program; empty where it can. Pure."""

@@ -152,6 +152,7 @@ class EngineSection(Section):
     host_memory: int | str | None = None
     device_memory: int | str | None = None
     stream: Literal["auto", "always", "never"] = "auto"
+    tiles: Literal["auto", "always", "never"] = "auto"
 
 
 class PartitionSection(Section):

@@ -101,13 +101,14 @@ def prepared(
     host_memory: int | str | None,
     device_memory: int | str | None,
     stream: Stream,
+    tiles: Literal["auto", "always", "never"],
 ) -> Prepared:
     """Check the options of a run, choose its engine, and compile the program; options and errors are those of `run`."""
     from sigps.group.watch import Faults
     from sigps.system.worker_manager import WorkerManager
 
     stop_if_imported()
-    _check_options(max_supersteps, schedule, direction, precision, threads, transport, asynchronous)
+    _check_options(max_supersteps, schedule, direction, precision, threads, transport, asynchronous, tiles)
     _check_kinds(
         graph,
         trace,
@@ -156,6 +157,7 @@ def prepared(
         initial=given,
         stream=stream,
         device_memory=limit,
+        tiles=tiles,
     )
     streams = decide_streaming(
         program, derived, graph, device, options, host_memory=host_memory, stream=stream,
@@ -190,6 +192,8 @@ def prepared(
     if streams:
         assert spec.streaming is not None
         spec, why = spec.streaming, "its edges are streamed"
+    if tiles == "always":
+        _check_tiles(spec.device, why, graph.group.size, schedule, direction)
     with spent_on("compile"):
         executable = spec.compile(derived, graph, facts, manager.rank_on_host)
     seen = tuple(_seen_ids(graph, list(trace or ()), "trace="))
@@ -296,6 +300,18 @@ def check_without_barriers(
         )
 
 
+def _check_tiles(device: str, why: str, num_ranks: int, schedule: str, direction: str) -> None:
+    """Check that in-edges can lie in tiles, as far as the options say."""
+    instead = "Use tiles='auto'"
+    if device != "cuda":
+        raise ConfigError(f"tiles='always' is of GPUs; this run is on device {device!r}: {why}. {instead}")
+    if num_ranks > 1:
+        raise ConfigError(f"tiles='always' is not built for {num_ranks} ranks yet; run it on one. {instead}")
+    if schedule != "vertex" or direction == "push":
+        other = "schedule='edge'" if schedule != "vertex" else "direction='push'"
+        raise ConfigError(f"tiles='always' is of pulls, and {other} has none. Leave one of the two out")
+
+
 def check_checkpoint(checkpoint: Checkpoint | None, resume: bool, *, traces: bool) -> None:
     """Check that the state can be saved as asked for.
 
@@ -324,12 +340,14 @@ def _check_options(
     threads: int | None,
     transport: str,
     asynchronous: Any,
+    tiles: str,
 ) -> None:
     choices = {
         "schedule": (schedule, ("vertex", "edge")),
         "direction": (direction, ("auto", "push", "pull")),
         "precision": (precision, ("single", "double")),
         "transport": (transport, ("auto", "mpi", "nccl", "peer")),
+        "tiles": (tiles, ("auto", "always", "never")),
     }
     if not isinstance(asynchronous, (bool, np.bool_)) and asynchronous != "auto":
         raise ConfigError(f"asynchronous={asynchronous!r} must be True, False or 'auto'")

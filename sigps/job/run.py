@@ -57,6 +57,7 @@ def run(
     host_memory: int | str | None = None,
     device_memory: int | str | None = None,
     stream: Stream = "auto",
+    tiles: Literal["auto", "always", "never"] = "auto",
 ) -> Result:
     """Run a vertex program on a graph until it ends. Collective under `mpirun`.
 
@@ -112,6 +113,8 @@ def run(
             `"never"`. On several ranks, and where `compute()` walks out-edges, the store's rows must be in the given
             order (`Graph.save(..., packed=True, order="given")`). On one GPU, of any graph: whether edges that do not
             fit it, or `device_memory`, stay in the host's memory.
+        tiles: Whether in-edges lie in tiles, on one GPU: `"auto"`, where a pull always reads all of them and that pays
+            (`sigps explain --graph` says so), `"always"` or `"never"`. Sums are rounded in another order.
 
     Raises:
         CompileError: If compute() cannot be compiled.
@@ -154,6 +157,7 @@ def run(
         "host_memory": host_memory,
         "device_memory": device_memory,
         "stream": stream,
+        "tiles": tiles,
     }
     status = (
         graph.group.status if isinstance(graph, Graph) else Status.create()

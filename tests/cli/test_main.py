@@ -363,6 +363,22 @@ def test_explain(run: Run) -> None:
     assert run("explain", "sigps.apps:SSP").code == 2
 
 
+def test_explain_on_a_graph(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a path of three vertices: two edges both ways, in one segment of all vertices."""
+    monkeypatch.chdir(tmp_path)
+    Path("path.csv").write_text("1,2\n2,3\n")
+    how = ["--graph", "path.csv", "--opt", "directed=false"]
+    ended = run("explain", "sigps.apps:PageRank", *how, "--precision", "single")
+    assert ended.code == 0
+    assert ended.out.splitlines()[-2:] == [
+        "on path.csv: 3 vertices, 4 stored edges",
+        "  tiles        no: 3 pairs of a vertex and a segment for 4 edges, of which 0 come from others than the first "
+        "45,000, in segments of 55,296; it has fewer than 8,000,000 edges",
+    ]
+    assert "\n  tiles        no: a pull ends where" in run("explain", "sigps.apps:BFS", *how).out
+    assert "name one with --graph" in run("explain", "sigps.apps:BFS", "--opt", "directed=false").err
+
+
 def test_generate_info_convert_partition(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     ended = run("generate", "grid", "--opt", "rows=3", "--opt", "columns=4", "-o", "g.sigps")

@@ -36,7 +36,7 @@ from sigps.native.builder import Site
 if TYPE_CHECKING:
     from sigps.compiler.cuda.functions import Functions
 
-__all__ = ["CudaProgram", "compile_for_cuda", "find_atomics_obstacle", "key_bytes", "link"]
+__all__ = ["CudaProgram", "compile_for_cuda", "find_atomics_obstacle", "key_bytes", "link", "macros_of"]
 
 _OPS = {
     "sum": 0,
@@ -112,6 +112,20 @@ def compile_for_cuda(
     used = tuple(columns.get(c, np.dtype(np.float64)) for c in program.edge_columns)
     read = tuple(columns.get(c, np.dtype(np.float64)) for c in program.read_columns)
     return _compile(program, used, read, narrow_ids, arch)
+
+
+def macros_of(
+    program: VertexProgram, columns: Mapping[str, np.dtype[Any]], *, narrow_ids: bool
+) -> Mapping[str, str]:
+    """Return the macros of a program without compiling it; arguments and errors are those of `compile_for_cuda`."""
+    used, read = (
+        tuple(columns.get(c, np.dtype(np.float64)) for c in names)
+        for names in (program.edge_columns, program.read_columns)
+    )
+    _check_room(program)
+    functions, layout = _described(program, used, read, narrow_ids)
+    _, can_fault = functions.source(layout, _empty(program, layout.slots))
+    return _defines(program, layout, _neutral(program, layout.slots), can_fault)
 
 
 def find_atomics_obstacle(compiled: CudaProgram, arch: str) -> str | None:

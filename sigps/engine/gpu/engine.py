@@ -43,7 +43,7 @@ from sigps.engine.gpu.priority import GpuBuckets
 from sigps.engine.gpu.run_memory import RunMemory
 from sigps.engine.gpu.spilled_edges import SpilledEdges
 from sigps.engine.gpu.spilling import Spilling, Stream, choose_spilling
-from sigps.engine.gpu.tiling import Tiling, choose_tiling
+from sigps.engine.gpu.tiling import Tiles, Tiling, choose_tiling
 from sigps.engine.gpu.triangles import count_around
 from sigps.engine.gpu.variant import Variant
 from sigps.engine.master_compute import MasterCompute
@@ -51,7 +51,7 @@ from sigps.engine.partition.edge_states import check_names
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
-from sigps.errors import ExchangeError
+from sigps.errors import ConfigError, ExchangeError
 from sigps.graph.report import bytes_text
 from sigps.kernels.cuda.lease import (
     FAULT_BITS,
@@ -104,6 +104,7 @@ class GpuEngine:
         saves: Whether `save` is called now and then: then no cluster delivers what is in flight.
         stream: Whether edges may stay on the host (`choose_spilling`).
         is_limited: Whether the user limits what the run takes of the GPU.
+        tiles: Whether in-edges lie in tiles (`choose_tiling`); on one GPU.
         schedule: What a work item is. An edge: then nothing is sent out of turn, and there is no cluster.
     """
 
@@ -130,6 +131,7 @@ class GpuEngine:
         schedule: Schedule = "vertex",
         stream: Stream = "auto",
         is_limited: bool = False,
+        tiles: Tiles = "auto",
     ) -> None:
         if subgraph.outgoing is not None:
             check_names(native.program.edge_states, subgraph.outgoing.columns)
@@ -148,7 +150,11 @@ class GpuEngine:
         tiling = spilling = None
         if exchange.size == 1:
             spilling = self._spilling(native, stream, sorts_rows=not in_order, is_limited=is_limited)
-            tiling = self._tiling(native, forced) if spilling is None else None
+            tiling = self._tiling(native, forced, tiles) if spilling is None else None
+            if tiles == "always" and tiling is None:
+                raise ConfigError(
+                    "tiles='always' needs all edges on the GPU, and they do not fit. Use tiles='auto'"
+                )
         self._graph = graph_on_gpu(
             subgraph, native.gpu, sorts_rows=not in_order, tiling=tiling, spilling=spilling
         )
@@ -223,12 +229,14 @@ class GpuEngine:
                 native.program, dict(self._columns), narrow_ids=narrow, arch=self._gpu.arch
             )
 
-    def _tiling(self, native: GpuProgram, forced: Direction | None) -> Tiling | None:
+    def _tiling(self, native: GpuProgram, forced: Direction | None, tiles: Tiles) -> Tiling | None:
         """Return how in-edges go into tiles; None where the program or the user does not let them."""
-        if self._goes_by_edge or forced == "push" or not native.program.sends_together:
+        may_be_none = tiles != "always"
+        if may_be_none and (self._goes_by_edge or forced == "push" or not native.program.sends_together):
             return None
         compiled = self._compiled_for_rows(native)
-        return choose_tiling(compiled, shared_bytes=self._gpu.shared_bytes, num_blocks=self._gpu.num_sms)
+        machine = {"shared_bytes": self._gpu.shared_bytes, "num_blocks": self._gpu.num_sms}
+        return choose_tiling(compiled, **machine, tiles=tiles)
 
     def _run_memory(self) -> RunMemory:
         return RunMemory(

@@ -31,6 +31,9 @@ from sigps.model.vertex import Vertex
 
 __all__ = ["SPEC"]
 
+_SHARED_BYTES = 232_448
+"""The shared memory of a block of an NVIDIA H100 or H200, for which tiles are counted where there is no GPU."""
+
 
 class GpuSpec(EngineSpec):
     """One NVIDIA GPU a rank; graph, states and messages in its memory."""
@@ -108,6 +111,7 @@ class GpuSpec(EngineSpec):
             "schedule": options.schedule,
             "stream": options.stream,
             "is_limited": options.device_memory is not None,
+            "tiles": options.tiles,
         }
         limit_memory(options.device_memory)
         given = context.executable.code, context.params(), context.subgraph, exchange
@@ -171,6 +175,24 @@ class GpuSpec(EngineSpec):
 
         return functools.partial(count_share, executable.code.gpu)
 
+    def explained(self, program: VertexProgram, graph: Graph) -> dict[str, str]:
+        """Return whether in-edges would lie in tiles: counted as a run counts, for the GPU that is here or an H200."""
+        from sigps.compiler.cuda.compile import macros_of
+        from sigps.device.cuda import find_gpu
+        from sigps.engine.gpu.tiling import count_on_host, find_tiling_obstacle, segment_size
+        from sigps.kernels.cpu.layout import number_by_degree
+
+        defines = macros_of(program, graph.column_types(), narrow_ids=_are_narrow(graph))
+        if obstacle := find_tiling_obstacle(program, defines):
+            return {"tiles": f"no: {obstacle}"}
+        shared_bytes = _SHARED_BYTES if self.missing() else find_gpu().shared_bytes
+        size = segment_size(int(defines["SIGPS_RECORD_BYTES"]), shared_bytes)
+        inward = graph.in_edges()
+        lids, _ = number_by_degree(np.diff(inward.offsets).astype(np.uint32))
+        counts = count_on_host(inward.offsets, inward.sources, lids, size)
+        why = f"{counts}, in segments of {size:,}"
+        return {"tiles": f"no: {why}; {reason}" if (reason := counts.reason_against) else f"yes: {why}"}
+
     def _memory(self, program: VertexProgram, graph: Graph, rank_on_host: int) -> dict[str, Any]:
         """Compare what a run takes on this rank's GPU with what that has."""
         from sigps.device.cuda import find_gpu, free_bytes
@@ -197,10 +219,7 @@ class GpuSpec(EngineSpec):
         from sigps.device.cuda import find_gpu
         from sigps.engine.gpu.variant import find_edge_obstacle
 
-        ends = np.array([0, graph.num_vertices - 1])
-        if graph.ids.kind != "strings":
-            ends = graph.ids.to_oids(ends)  # ascending, so these two bound all
-        is_narrow = bool(ends[0] > -(2**31) and ends[1] < 2**31)
+        is_narrow = _are_narrow(graph)
         arch = find_gpu(rank_on_host).arch
         try:
             with compiling:
@@ -209,6 +228,14 @@ class GpuSpec(EngineSpec):
             return str(error)
         obstacle = find_edge_obstacle(compiled, arch) if facts.schedule == "edge" else None
         return f"by edges it takes {obstacle}" if obstacle else ""
+
+
+def _are_narrow(graph: Graph) -> bool:
+    """Return whether all ids that compute() sees fit 32 bits."""
+    ends = np.array([0, graph.num_vertices - 1])
+    if graph.ids.kind != "strings":
+        ends = graph.ids.to_oids(ends)  # ascending, so these two bound all
+    return bool(ends[0] > -(2**31) and ends[1] < 2**31)
 
 
 SPEC = GpuSpec()

@@ -7,6 +7,7 @@ a pair, and of pairs in a row, stays.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,12 +20,15 @@ from sigps.device.transfers import bring, fill_with, send
 from sigps.engine.gpu.columns import cast
 from sigps.engine.gpu.layout import lay_out
 from sigps.engine.gpu.memory_plan import ORDERING, SORTING
-from sigps.engine.gpu.tiling import FEWEST_EDGES, LONG_PAIR, NEAR, PIECE, Tiling, pays, share_out
+from sigps.engine.gpu.tiling import FEWEST_EDGES, LONG_PAIR, NEAR, PIECE, Tiling, TilingCounts, share_out
 from sigps.engine.partition.edge_list import EdgeList
 from sigps.engine.partition.subgraph import columns_of
+from sigps.errors import ConfigError
 from sigps.kernels.cuda.lease import EDGES, NO_VERTEX, TILES
 
 __all__ = ["Launch", "Renamed", "TiledEdges", "tiled_edges"]
+
+log = logging.getLogger(__name__)
 
 Launch = Callable[..., None]
 """Launches a kernel of a file: its name, how many threads it can use, and its arguments."""
@@ -391,6 +395,11 @@ def tiled_edges(
     """
     num_edges, size = edges.ends.size, tiling.size
     if num_edges >= 2**32 or degrees.size > size << 16:
+        if tiling.always:
+            raise ConfigError(
+                f"tiles='always' needs fewer than {2**32:,} in-edges and at most {size << 16:,} vertices; these are "
+                f"{num_edges:,} and {degrees.size:,}. Use tiles='auto'"
+            )
         return None
     if not tiling.always and num_edges < FEWEST_EDGES:
         return None
@@ -399,7 +408,10 @@ def tiled_edges(
     keys.sort()
     counts = count_pairs(keys, degrees, size, launch)
     num_pairs = int(counts.num_pairs.sum(dtype=np.int64))
-    if not (tiling.always or pays(num_edges, counts.num_far, num_pairs)):
+    counted = TilingCounts(num_edges, counts.num_far, num_pairs)
+    reason = "" if tiling.always else counted.reason_against
+    log.info("in-edges in %s: %s%s", "rows" if reason else "tiles", counted, f"; {reason}" if reason else "")
+    if reason:
         return None
     given = edges, lids, degrees, launch
     return TiledEdges(*given, tiling, first_partial=-(-degrees.size // 32) * 32, keys=keys, counts=counts)

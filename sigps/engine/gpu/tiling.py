@@ -7,14 +7,18 @@ whose source is not among those that every block keeps.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sigps.compiler.cuda.adapters import num_cells
 from sigps.compiler.cuda.compile import CudaProgram
-from sigps.compiler.program import Consumption, EarlyExit
+from sigps.compiler.program import Consumption, EarlyExit, VertexProgram
+from sigps.errors import ConfigError
+from sigps.native.kernel import compiled
 
 __all__ = [
     "FEWEST_EDGES",
@@ -22,15 +26,20 @@ __all__ = [
     "NEAR",
     "PIECE",
     "Shares",
+    "Tiles",
     "Tiling",
-    "can_tile",
+    "TilingCounts",
     "choose_tiling",
-    "pays",
+    "count_on_host",
+    "find_tiling_obstacle",
     "record_bytes_of",
     "segment_size",
     "share_out",
     "shared_bytes_of",
 ]
+
+Tiles = Literal["auto", "always", "never"]
+"""Whether in-edges lie in tiles: where that pays, wherever they can, or not."""
 
 LONG_PAIR = 512
 """Pairs of so many edges are combined by warps, piece by piece."""
@@ -54,42 +63,61 @@ _MOST_LEFT = 0.5
 """The most pairs, as a share of the edges whose source no block keeps."""
 
 
-def choose_tiling(compiled: CudaProgram, *, shared_bytes: int, num_blocks: int) -> Tiling | None:
+def choose_tiling(
+    compiled: CudaProgram, *, shared_bytes: int, num_blocks: int, tiles: Tiles = "auto"
+) -> Tiling | None:
     """Return how in-edges go into tiles for a program; None where its pulls may read only some of them.
 
     Args:
         compiled: The program.
         shared_bytes: The shared memory that a block may have.
         num_blocks: Multiprocessors.
+        tiles: Whether they are to.
+
+    Raises:
+        ConfigError: If they are to go into tiles, and the program cannot read them there.
     """
-    if not can_tile(compiled):
+    if tiles == "never":
         return None
-    return Tiling(segment_size(record_bytes_of(compiled), shared_bytes), num_blocks)
+    if obstacle := find_tiling_obstacle(compiled.program, compiled.defines):
+        if tiles == "always":
+            raise ConfigError(
+                f"{compiled.program.name} cannot run with tiles='always': {obstacle}. Use tiles='auto'"
+            )
+        return None
+    size = segment_size(record_bytes_of(compiled), shared_bytes)
+    return Tiling(size, num_blocks, always=tiles == "always")
 
 
-def can_tile(compiled: CudaProgram) -> bool:
-    """Return whether a program's pulls always read all in-edges, of records of 1 to 4 words, and inboxes of as many.
+def find_tiling_obstacle(program: VertexProgram, defines: Mapping[str, str]) -> str:
+    """Return why a program's in-edges cannot go into tiles; empty where they can.
 
-    And no edge column: HITS and heat, which read one, take 1.15 times as long over tiles as over rows on kron-22
-    (NVIDIA H200, driver 580.159.04).
+    They can where pulls always read all in-edges, of records of 1 to 4 words, and inboxes of as many. And no edge
+    column: HITS and heat, which read one, take 1.15 times as long over tiles as over rows on kron-22 (NVIDIA H200,
+    driver 580.159.04).
+
+    Args:
+        program: The program.
+        defines: Its macros, as a `CudaProgram` has them.
     """
-    program = compiled.program
-    combines = program.consumption in (Consumption.COMBINED, Consumption.SINGLE)
-    reads_all = program.early_exit is EarlyExit.NEVER and not (
-        program.reads_edge_links or program.edge_columns
-    )
-    is_alone = compiled.defines["SIGPS_BY_TEAM"] == "0" and not any(f.measure for f in program.states)
-    record, slots = (int(compiled.defines[f"SIGPS_{row}_BYTES"]) for row in ("RECORD", "SLOTS"))
-    has_room = num_cells(program.aggregate_dtypes) <= _MOST_CELLS
-    return (
-        combines
-        and reads_all
-        and is_alone
-        and has_room
-        and program.sends_together
-        and record == slots
-        and record in (4, 8, 12, 16)
-    )
+    record, slots = (int(defines[f"SIGPS_{row}_BYTES"]) for row in ("RECORD", "SLOTS"))
+    if program.consumption not in (Consumption.COMBINED, Consumption.SINGLE):
+        return "its messages are not combined"
+    if program.early_exit is not EarlyExit.NEVER:
+        return "a pull ends where its result is known"
+    if not program.sends_together:
+        return "its vertices do not all send in the same supersteps, as far as the compiler can prove"
+    if program.reads_edge_links or program.edge_columns:
+        return "it reads values of edges"
+    if defines["SIGPS_BY_TEAM"] != "0" or any(f.measure for f in program.states):
+        return "compute() goes through edges"
+    if num_cells(program.aggregate_dtypes) > _MOST_CELLS:
+        return f"its aggregators have more than {_MOST_CELLS} numbers"
+    if record != slots or record not in (4, 8, 12, 16):
+        return (
+            f"an outbox record has {record} bytes and an inbox {slots}, which must be one number from 4 to 16"
+        )
+    return ""
 
 
 def record_bytes_of(compiled: CudaProgram) -> int:
@@ -116,15 +144,82 @@ def shared_bytes_of(size: int, record_bytes: int) -> int:
     return size * record_bytes + size // 8
 
 
-def pays(num_edges: int, num_far: int, num_pairs: int) -> bool:
-    """Tell whether a pull over tiles reads so much less from the second-level cache that it is faster.
+@dataclass(frozen=True)
+class TilingCounts:
+    """What decides whether tiles pay.
+
+    Attributes:
+        num_edges: In-edges.
+        num_far: Those of them whose source is not among the first `NEAR`, in descending order of degrees.
+        num_pairs: Pairs of a row and a segment from which an edge leads to it.
+    """
+
+    num_edges: int
+    num_far: int
+    num_pairs: int
+
+    @property
+    def reason_against(self) -> str:
+        """Why a pull over tiles would not be faster; empty where it is, for it reads less beyond shared memory."""
+        if self.num_edges < FEWEST_EDGES:
+            return f"it has fewer than {FEWEST_EDGES:,} edges"
+        if self.num_pairs > _MOST_LEFT * self.num_far:
+            return f"there may be {int(_MOST_LEFT * self.num_far):,} pairs at most"
+        return ""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.num_pairs:,} pairs of a vertex and a segment for {self.num_edges:,} edges, "
+            f"of which {self.num_far:,} come from others than the first {NEAR:,}"
+        )
+
+
+def count_on_host(
+    offsets: NDArray[np.uint64],
+    sources: NDArray[np.unsignedinteger[Any]],
+    lids: NDArray[np.uint32],
+    size: int,
+    near: int = NEAR,
+) -> TilingCounts:
+    """Count as `tile_layout.cu` does, on one core, in O(edges).
 
     Args:
-        num_edges: In-edges.
-        num_far: Those of them whose source is not among the first `NEAR`.
-        num_pairs: Pairs of a row and a segment.
+        offsets: [n + 1] of rows of in-edges.
+        sources: [offsets[n]].
+        lids: [n]: the number of each vertex in descending order of in-degrees.
+        size: Sources of a segment.
+        near: The first sources, which are near.
+
+    >>> offsets, sources = np.array([0, 2, 5], np.uint64), np.array([0, 1, 0, 0, 1], np.uint32)
+    >>> count_on_host(offsets, sources, np.array([1, 0], np.uint32), size=1)
+    TilingCounts(num_edges=5, num_far=0, num_pairs=4)
     """
-    return num_edges >= FEWEST_EDGES and num_pairs <= _MOST_LEFT * num_far
+    last = np.zeros(-(-lids.size // size) + 1, np.int64)
+    found = np.zeros(2, np.int64)
+    _count(offsets, sources, lids, size, near, last, found)
+    return TilingCounts(sources.size, int(found[0]), int(found[1]))
+
+
+@compiled
+def _count(
+    offsets: NDArray[np.uint64],
+    sources: NDArray[np.unsignedinteger[Any]],
+    lids: NDArray[np.uint32],
+    size: int,
+    near: int,
+    last: NDArray[np.int64],
+    found: NDArray[np.int64],
+) -> None:
+    """Count edges that are far, and pairs: `last` has one more than the last row that each segment led to."""
+    for row in range(lids.size):
+        for edge in range(offsets[row], offsets[row + 1]):
+            lid = lids[sources[edge]]
+            if lid >= near:
+                found[0] += 1
+            segment = lid // size
+            if last[segment] != row + 1:
+                last[segment] = row + 1
+                found[1] += 1
 
 
 @dataclass(frozen=True)

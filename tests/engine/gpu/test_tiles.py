@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import logging
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from host_gpu import use_host_as_gpu
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import sigps
 from sigps import Aggregator, State, Vertex
 from sigps.apps import (
     BFS,
+    CDLP,
     WCC,
     EigenvectorCentrality,
     HeatDiffusion,
@@ -22,13 +26,25 @@ from sigps.apps import (
     PageRank,
     PersonalisedPageRank,
 )
-from sigps.compiler.cuda.compile import compile_for_cuda, link
+from sigps.cli import main as cli
+from sigps.compiler.cuda.compile import compile_for_cuda, link, macros_of
 from sigps.compiler.frontend.analysis import analyse
 from sigps.engine.gpu import engine as gpu_engine
+from sigps.engine.gpu.graph import graph_on_gpu
 from sigps.engine.gpu.launch import WIDE
 from sigps.engine.gpu.layout import lay_out
-from sigps.engine.gpu.tiling import Cost, Tiling, can_tile, pays, share_out
+from sigps.engine.gpu.tiling import (
+    Cost,
+    Tiles,
+    Tiling,
+    TilingCounts,
+    choose_tiling,
+    count_on_host,
+    find_tiling_obstacle,
+    share_out,
+)
 from sigps.engine.gpu.variant import TILES
+from sigps.errors import ConfigError
 
 DENSE: list[tuple[Vertex, str]] = [
     (PageRank(iterations=6), "rank"),
@@ -99,18 +115,109 @@ def test_programs_whose_vertices_send_together(program: Vertex, expected: bool) 
 def test_kernels_over_tiles_link(precision: Any) -> None:
     for program, _ in DENSE:
         compiled = compile_for_cuda(analyse(program, precision), {}, narrow_ids=True, arch="sm_90")
-        assert can_tile(compiled)
+        assert not find_tiling_obstacle(compiled.program, compiled.defines)
     cubin = link(compiled, "lease", "sm_90", WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | TILES)
     assert cubin[:4] == b"\x7fELF"
 
 
 def test_tiles_pay_on_large_skewed_graphs() -> None:
     """Counts of kron-22, and of a graph whose pairs have about one edge each."""
-    assert pays(128_000_000, 55_000_000, 11_500_000)
-    assert not pays(128_000_000, 127_000_000, 120_000_000)
-    assert not pays(1_000_000, 500_000, 1_000)
+    assert not TilingCounts(128_000_000, 55_000_000, 11_500_000).reason_against
+    one_edge_each = TilingCounts(128_000_000, 127_000_000, 120_000_000)
+    assert one_edge_each.reason_against == "there may be 63,500,000 pairs at most"
+    assert TilingCounts(1_000_000, 500_000, 1_000).reason_against == "it has fewer than 8,000,000 edges"
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # the first example compiles
+@given(
+    st.lists(st.lists(st.integers(0, 19), max_size=9), min_size=20, max_size=20),
+    st.permutations(range(20)),
+    st.integers(1, 8),
+    st.integers(0, 20),
+)
+def test_pairs_are_counted_on_the_host(rows: list[list[int]], lids: list[int], size: int, near: int) -> None:
+    offsets = np.cumsum([0, *map(len, rows)]).astype(np.uint64)
+    sources = np.array([source for row in rows for source in row], np.uint32)
+    counts = count_on_host(offsets, sources, np.array(lids, np.uint32), size, near)
+    assert counts.num_edges == sum(map(len, rows))
+    assert counts.num_far == sum(lids[source] >= near for row in rows for source in row)
+    assert counts.num_pairs == sum(len({lids[source] // size for source in row}) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("program", "obstacle"),
+    [
+        (PageRank(), ""),
+        (BFS(source=0), "a pull ends where its result is known"),
+        (SomeSend(), "its vertices do not all send in the same supersteps, as far as the compiler can prove"),
+        (HeatDiffusion(source=0, rate=0.1), "it reads values of edges"),
+        (CDLP(iterations=3), "its messages are not combined"),
+    ],
+)
+def test_the_key_forces_and_forbids_tiles(program: Vertex, obstacle: str) -> None:
+    columns = {"weight": np.dtype(np.float64)}
+    compiled = compile_for_cuda(analyse(program, "double"), columns, narrow_ids=True, arch="sm_90")
+    assert find_tiling_obstacle(compiled.program, compiled.defines) == obstacle
+    assert macros_of(compiled.program, columns, narrow_ids=True) == compiled.defines
+
+    def choose(tiles: Tiles) -> Tiling | None:
+        return choose_tiling(compiled, shared_bytes=232_448, num_blocks=132, tiles=tiles)
+
+    assert choose("never") is None
+    if obstacle:
+        assert choose("auto") is None
+        with pytest.raises(
+            ConfigError, match=rf"cannot run with tiles='always': {obstacle}\. Use tiles='auto'"
+        ):
+            choose("always")
+    else:
+        assert choose("auto") == Tiling(27648, 132)
+        assert choose("always") == Tiling(27648, 132, always=True)
+
+
+@pytest.mark.parametrize("tiles", ["auto", "always", "never"])
+def test_a_run_asks_for_tiles_by_its_key(
+    tiles: Tiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Laid out in rows all the same, which is all that this host can run."""
+    use_host_as_gpu(monkeypatch)
+    asked: list[Tiling | None] = []
+
+    def in_rows(*given: Any, tiling: Tiling | None, **options: Any) -> Any:
+        asked.append(tiling)
+        return graph_on_gpu(*given, **options)
+
+    monkeypatch.setattr(gpu_engine, "graph_on_gpu", in_rows)
+    (tmp_path / "graph.txt").write_text("0 1\n1 2\n2 0\n")
+    (tmp_path / "job.yaml").write_text(
+        f"program: sigps.apps:PageRank\ngraph: {{path: graph.txt}}\nengine: {{device: cuda, tiles: {tiles}}}\n"
+    )
+    assert cli.execute(["run", str(tmp_path / "job.yaml")]) == 0
+    expected = {"auto": Tiling(7168, 1), "always": Tiling(7168, 1, always=True), "never": None}
+    assert asked == [expected[tiles]]
+
+
+@pytest.mark.parametrize(
+    ("program", "options", "complaint"),
+    [
+        (PageRank(), {"device": "cpu"}, "tiles='always' is of GPUs; this run is on device 'cpu': "),
+        (PageRank(), {"direction": "push"}, "tiles='always' is of pulls, and direction='push' has none"),
+        (PageRank(), {"schedule": "edge"}, "tiles='always' is of pulls, and schedule='edge' has none"),
+        (PageRank(), {"stream": "always"}, "tiles='always' needs all edges on the GPU, and they do not fit"),
+        (BFS(source=0), {}, "BFS cannot run with tiles='always': a pull ends where its result is known"),
+        (PageRank(), {"tiles": "often"}, "tiles='often' is not one of auto, always, never"),
+    ],
+)
+def test_tiles_that_cannot_be_are_refused(
+    program: Vertex, options: dict[str, Any], complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_host_as_gpu(monkeypatch)
+    graph = sigps.Graph.from_edges([0, 1], [1, 2])
+    with pytest.raises(ConfigError, match=complaint):
+        sigps.run(program, graph, **{"device": "cuda", "tiles": "always", **options})
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.tuples(st.integers(1, 40), st.booleans(), st.integers(0, 2)), min_size=1, max_size=200),
     st.integers(1, 9),
@@ -144,8 +251,8 @@ def use_tiles(monkeypatch: pytest.MonkeyPatch, size: int | None) -> list[Tiling]
     """Lay all dense programs' edges out in tiles of segments of a size, or none's; return what was asked for."""
     asked: list[Tiling] = []
 
-    def choose(compiled: Any, *, shared_bytes: int, num_blocks: int) -> Tiling | None:
-        if size is None or not can_tile(compiled):
+    def choose(compiled: Any, *, shared_bytes: int, num_blocks: int, tiles: str) -> Tiling | None:
+        if size is None or find_tiling_obstacle(compiled.program, compiled.defines):
             return None
         asked.append(Tiling(size, num_blocks, always=True))
         return asked[-1]
@@ -177,6 +284,22 @@ def test_tiles_give_what_a_cpu_gives(
         expected = sigps.run(program, graph, device="cpu")
         np.testing.assert_allclose(found[field], expected[field], rtol=1e-9)
     assert len(asked) == len(DENSE)
+
+
+@pytest.mark.gpu
+def test_small_graphs_lie_in_tiles_by_the_key(caplog: pytest.LogCaptureFixture) -> None:
+    graph = skewed(3000, 40_000, directed=False)
+    found = {}
+    for tiles in ("always", "never", "auto"):
+        caplog.clear()
+        with caplog.at_level(logging.INFO, "sigps"):
+            found[tiles] = sigps.run(PageRank(), graph, device="cuda", tiles=tiles)["rank"]
+        said = [record.getMessage() for record in caplog.records if "in-edges in" in record.getMessage()]
+        assert [text.startswith("in-edges in tiles") for text in said] == (
+            [True] if tiles == "always" else []
+        )
+    np.testing.assert_array_equal(found["never"], found["auto"])
+    np.testing.assert_allclose(found["always"], found["never"], rtol=1e-9)
 
 
 @pytest.mark.gpu
