@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time
 import weakref
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +14,7 @@ from numpy.typing import NDArray
 from sigps.errors import ConfigError
 from sigps.graph.graph import Graph
 from sigps.graph.versions.row_changes import distinct
-from sigps.job.guard import Affected, Guard, check_guard, refusal
+from sigps.job.guard import Affected, Guard, allowance, check_guard, refusal
 from sigps.job.preparing import Prepared, prepared, turned
 from sigps.job.result import Result
 from sigps.job.run import run, run_options
@@ -27,7 +25,7 @@ from sigps.model.vertex import Vertex
 if TYPE_CHECKING:
     from sigps.compiler.proofs.incremental import Incremental
     from sigps.device.cpu import Threads
-    from sigps.engine.cpu.live import LiveEngine, LiveRows
+    from sigps.engine.cpu.live import LiveEngine, LiveRows, Spending
 
 __all__ = ["LiveResult", "Stream", "stream"]
 
@@ -82,11 +80,11 @@ def stream(
     Args:
         program: As in `sigps.run`.
         graph: The graph at first.
-        guard: Which batches get a full run: `"auto"`, those whose affected vertices have more than a quarter of the
-            edges of a full run, and those whose incremental run has taken as long as the last full one; `"full"` or
-            `"incremental"` always that; `{"field": "level", "below": 2, "fraction": 0.3}`, where of more than this
-            fraction of the affected vertices the field is below; or a function of `Affected` that tells whether an
-            incremental run is worth it.
+        guard: Which batches get a full run: `"auto"`, those whose incremental run would cost more than a tenth of
+            the last full run's messages, counted as it runs; `"full"` or `"incremental"` always that;
+            `{"field": "level", "below": 2, "fraction": 0.3}`, where of more than this fraction of the affected vertices
+            the field is below; or a function of `Affected` that tells whether an incremental run is worth it. All but
+            `"incremental"` have the limit of `"auto"`.
         window: How long an edge stays, in the unit of its time: older ones are deleted when a batch brings later
             times. None for ever.
         missing: As in `Graph.apply`.
@@ -223,7 +221,7 @@ class Stream:
             found = live.go_on(self._guard)
             if found is not None:
                 return LiveResult.of(found, "incremental", live.why, live.changed_ids(), newer.update)
-            why = "the incremental run had taken as long as a full one"
+            why = live.given_up()
         result = live.full()
         return LiveResult.of(result, "full", why, live.changed_ids(), newer.update)
 
@@ -296,17 +294,16 @@ class _LiveRun:
         self._graph = made.graph
         self._inserts: Any = None
         self._deletes: Any = None
-        self._full_seconds, self._full_messages = 0.0, 0
+        self._full_messages = 0
+        self._spending: Spending | None = None
         self._held: weakref.ref[_Fields] | None = None
 
     def full(self) -> Result:
         """Run anew on the edges that were taken last, by the fastest way."""
         self.detach()
-        began = time.perf_counter()
         result = self._found_at_once()
         if result is None:
             result = self._result(self._engine.run())
-        self._full_seconds = time.perf_counter() - began
         self._full_messages = sum(entry.messages for entry in result.stats)
         return result
 
@@ -355,13 +352,26 @@ class _LiveRun:
             inserts, deletes = inserts.mirrored()[0], deletes.mirrored()[0]
         self._inserts = EdgeChanges(inserts.rows, inserts.ends, inserts.columns)
         self._deletes = EdgeChanges(deletes.rows, deletes.ends, deletes.columns)
-        return refusal(guard, self._affected(rows)) if guard != "incremental" else ""
+        self._engine.widen(self._inserts)
+        if guard == "full":
+            return "guard='full'"
+        return "" if isinstance(guard, str) else refusal(guard, self._affected(rows))
 
     def go_on(self, guard: Guard) -> Result | None:
         """Return the result after the changes that `follow` took; None where a full run is to follow."""
-        seconds = math.inf if guard == "incremental" else max(self._full_seconds, _LEAST_SECONDS)
-        stats = self._engine.go_on(self._inserts, self._deletes, seconds)
+        from sigps.engine.cpu.live import Spending
+
+        self._spending = Spending(allowance(guard, self._full_messages))
+        stats = self._engine.go_on(self._inserts, self._deletes, self._spending)
         return None if stats is None else self._result(stats)
+
+    def given_up(self) -> str:
+        """Say why the incremental run was given up."""
+        assert self._spending is not None
+        spent, full = self._spending.spent, self._full_messages
+        return (
+            f"guard: the incremental run needed more than {spent:,} messages; the last full run sent {full:,}"
+        )
 
     def changed_ids(self) -> NDArray[Any]:
         """Return the ids of vertices whose states differ from the result before."""
@@ -421,9 +431,6 @@ class _LiveRun:
             device="cpu",
             optional=optional_fields(made.program.declaration.states, self._graph),
         )
-
-
-_LEAST_SECONDS = 0.005
 
 
 def _ids_of(graph: Graph, make: Any) -> NDArray[Any]:

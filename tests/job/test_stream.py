@@ -15,7 +15,8 @@ from thread_group import ThreadGroup, run_ranks
 import sigps
 from sigps import ConfigError, Graph, GraphError, Param, State, Updates, Vertex, VertexId
 from sigps.apps import BFS, SSSP, WCC, PageRank, Triangles
-from sigps.job.guard import Affected, refusal
+from sigps.job import guard as guards
+from sigps.job.guard import Affected, allowance, refusal
 
 
 def batches_of(history: History) -> list[Updates]:
@@ -105,6 +106,29 @@ def test_larger_graphs_whose_supersteps_are_pulled_and_pushed(program: Vertex, d
         for batch, judge in zip(batches_of(history), history.judges(), strict=True):
             expected = sigps.run(program, judge, device="cpu")
             np.testing.assert_array_equal(live.apply(batch)[name], expected[name])
+
+
+@pytest.mark.parametrize("weights", [[1, 2, 3], [0, 0, 1], [1.0, 1e-20, 0.5], [5, 5]])
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("program", [SSSP(source=0), WCC()])
+def test_many_batches_of_deletes_and_inserts(program: Vertex, directed: bool, weights: list[float]) -> None:
+    draw = np.random.default_rng(11)
+    n, key = 250, "distance" if isinstance(program, SSSP) else "component"
+    edges = [*draw.integers(0, n, (2, 3 * n)), draw.choice(weights, 3 * n)]
+    graph = Graph.from_edges(*edges, vertices=range(n), directed=directed)
+    with sigps.stream(program, graph, device="cpu", guard="incremental", threads=1) as live:
+        for _ in range(12):
+            size = int(draw.integers(1, 120))
+            at = draw.integers(0, edges[0].size, size)
+            gone = np.isin(edges[0] * n + edges[1], edges[0][at] * n + edges[1][at])
+            if not directed:
+                gone |= np.isin(edges[1] * n + edges[0], edges[0][at] * n + edges[1][at])
+            new = [*draw.integers(0, n, (2, size)), draw.choice(weights, size)]
+            result = live.apply(inserts=tuple(new), deletes=(edges[0][at], edges[1][at]))
+            edges = [np.concatenate([old[~gone], more]) for old, more in zip(edges, new, strict=True)]
+            judge = Graph.from_edges(*edges, vertices=range(n), directed=directed)
+            assert result.path == "incremental"
+            np.testing.assert_array_equal(result[key], sigps.run(program, judge, device="cpu")[key])
 
 
 def test_ranks_and_the_interpreter_run_in_full() -> None:
@@ -242,6 +266,54 @@ def test_a_record_that_is_not_the_state() -> None:
         assert far["hops"].tolist() == [*range(21), *[np.inf] * 29]
 
 
+@pytest.mark.parametrize("kind", ["inserts", "deletes", "both"])
+@pytest.mark.parametrize("program", [SSSP(source=0), WCC()])
+def test_a_run_that_costs_too_much_is_given_up(
+    program: Vertex, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever may be spent, never more is, and the result is that of a full run."""
+    graph = sigps.generate("grid", rows=40, columns=40, weights="random")
+    key = "distance" if isinstance(program, SSSP) else "component"
+    spent = {}
+    for most in (0, 1, 5, 30, 100, 300, 1000, 3000, 10_000, 100_000):
+        monkeypatch.setattr(guards, "_SHARE", 1 << 60)
+        monkeypatch.setattr(guards, "_LEAST", most)
+        draw = np.random.default_rng(3)
+        with sigps.stream(program, graph, device="cpu", threads=1) as live:
+            for at in range(3):
+                ends, weights = draw.integers(0, 1600, (2, 4)), draw.integers(1, 256, 4)
+                gone = draw.integers(0, 1599, 20)
+                result = live.apply(
+                    inserts=None if kind == "deletes" else (*ends, weights),
+                    deletes=None if kind == "inserts" else (gone, gone + 1),
+                )
+                expected = sigps.run(program, live.graph, device="cpu", asynchronous=False)
+                np.testing.assert_array_equal(result[key], expected[key])
+                assert live._live is not None
+                assert live._live._spending is not None
+                assert live._live._spending.spent <= most
+                assert (result.path == "full") == ("needed more than" in result.why)
+                if result.path == "incremental" and at == 0:
+                    spent[most] = live._live._spending.spent
+    assert 0 not in spent
+    assert len(set(spent.values())) == 1  # the same work is counted, whatever may be spent
+    assert set(spent) == {
+        most for most in (1, 5, 30, 100, 300, 1000, 3000, 10_000, 100_000) if most >= spent[100_000]
+    }
+
+
+@pytest.mark.parametrize("guard", ["full", "auto"])
+def test_lighter_edges_are_found_by_pulls_of_later_full_runs(guard: Any) -> None:
+    draw = np.random.default_rng(8)
+    graph = Graph.from_edges(*draw.integers(0, 400, (2, 12_000)), draw.integers(100, 200, 12_000))
+    with sigps.stream(SSSP(source=0), graph, device="cpu", guard=guard, asynchronous=False) as live:
+        for _ in range(3):
+            new = *draw.integers(0, 400, (2, 3000)), draw.integers(1, 5, 3000)
+            result = live.apply(inserts=new)
+            expected = sigps.run(SSSP(source=0), live.graph, device="cpu")
+            np.testing.assert_array_equal(result["distance"], expected["distance"])
+
+
 class TestGuard:
     def affected(self, **changed: Any) -> Affected:
         given = {
@@ -257,10 +329,7 @@ class TestGuard:
     @pytest.mark.parametrize(
         ("guard", "changed", "refused"),
         [
-            ("auto", {}, False),
-            ("auto", {"edges": 2_001}, True),
-            ("auto", {"edges": 2_001, "last_messages": 0}, False),
-            ("auto", {"edges": 2_501, "last_messages": 0}, True),
+            ("auto", {"edges": 9_999}, False),
             ("full", {}, True),
             ("incremental", {"edges": 9_999}, False),
             ({"field": "level", "below": 2, "fraction": 0.3}, {}, False),
@@ -272,6 +341,22 @@ class TestGuard:
     )
     def test_table(self, guard: Any, changed: dict[str, Any], refused: bool) -> None:
         assert bool(refusal(guard, self.affected(**changed))) == refused
+
+    @pytest.mark.parametrize(
+        ("guard", "last_messages", "most"),
+        [
+            ("auto", 1_000_000, 100_000),
+            ("auto", 999_999, 99_999),
+            ("auto", 0, 4096),
+            ("auto", 40_960, 4096),
+            ("auto", 40_970, 4097),
+            ({"field": "level", "below": 2, "fraction": 0.3}, 1_000_000, 100_000),
+            (lambda affected: True, 1_000_000, 100_000),
+            ("incremental", 1_000_000, None),
+        ],
+    )
+    def test_what_an_incremental_run_may_cost(self, guard: Any, last_messages: int, most: int | None) -> None:
+        assert allowance(guard, last_messages) == most
 
     @pytest.mark.parametrize(
         ("guard", "message"),

@@ -31,7 +31,7 @@ from sigps.engine.cpu.asynchronous import Schedule as BlockSchedule
 from sigps.engine.cpu.components import Components, finds_components
 from sigps.engine.cpu.direct_messages import DirectMessages
 from sigps.engine.cpu.edge_schedule import EdgePass
-from sigps.engine.cpu.fused import FusedLoop, most_work_alone
+from sigps.engine.cpu.fused import MOST_WORK_OF_ALL, FusedLoop, most_work_alone
 from sigps.engine.cpu.monotone import LastRecords, has_order
 from sigps.engine.cpu.path_lengths import path_lengths
 from sigps.engine.cpu.priority import Buckets
@@ -351,8 +351,8 @@ class FusedSupersteps:
         size = state.subgraph.num_owned + state.subgraph.incoming.num_edges
         self._always = size <= _TINY and next(state.subgraph.derived("runs", itertools.count)) > 0
 
-    def run(self, most_supersteps: int) -> Done | None:
-        """Run at most so many; None where the next one is large, or better pulled."""
+    def run(self, most_supersteps: int, most_work: int = MOST_WORK_OF_ALL) -> Done | None:
+        """Run at most so many, and so much work; None where the next one is large, or better pulled."""
         state, last = self._state, self._state.last
         is_small = last.sent_edges + last.active <= self._most_work
         if state.superstep == 0 or self._records.has_arrived or not is_small:
@@ -367,7 +367,7 @@ class FusedSupersteps:
             row = self._loop.run(
                 state.native, most_supersteps, "push" if self._always else self._forced, state.last_senders(),
                 state.active, last.sent_edges, state.arguments(), state.owned, state.fields, state.read, state.write,
-                inbox, state.native.empty, aggregates.given, aggregates.identity,
+                inbox, state.native.empty, aggregates.given, aggregates.identity, most_work_of_all=most_work,
             )  # fmt: skip
         except LoopFaultError as fault:
             num_done, *_ = fault.result

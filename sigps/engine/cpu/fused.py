@@ -25,7 +25,7 @@ from sigps.engine.stats import SuperstepStats, shared_out
 from sigps.kernels.cpu.arguments import Edges, FusedAccount, FusedLimits, FusedLists, LoopArguments
 from sigps.kernels.direction import FORCED
 
-__all__ = ["FusedLoop", "FusedResult", "most_work_alone"]
+__all__ = ["MOST_WORK_OF_ALL", "FusedLoop", "FusedResult", "most_work_alone"]
 
 _WORK_BEFORE_OTHERS = 1 << 16
 """Messages and active vertices of a superstep that one core has processed before other threads have woken."""
@@ -33,8 +33,8 @@ _WORK_BEFORE_OTHERS = 1 << 16
 _WORK_OF_ONE = 1 << 18
 """The same where there are too few threads for a faster push; it bounds the capacity of the lists."""
 
-_MOST_WORK_OF_ALL = 1 << 22
-"""After so much work the loop returns, in some ten milliseconds, so that a run can be interrupted."""
+MOST_WORK_OF_ALL = 1 << 22
+"""The loop does no more work before it returns, in some ten milliseconds, so that a run can be interrupted."""
 
 _MOST_SUPERSTEPS = 1024
 
@@ -94,6 +94,7 @@ class FusedLoop:
         sent_edges: int,
         arguments: LoopArguments,
         *arrays: Any,
+        most_work_of_all: int = MOST_WORK_OF_ALL,
     ) -> FusedResult:
         """Run at most so many supersteps; none where the next one is large or better pulled.
 
@@ -106,6 +107,7 @@ class FusedLoop:
             sent_edges: Out-edges of the senders.
             arguments: Those of the next superstep.
             arrays: What `run_fused` takes from `owned` to `identity`.
+            most_work_of_all: How much work, in messages and active vertices.
         """
         lists = self._lists
         for at, (listed, given) in enumerate(((lists.senders, senders), (lists.active, active))):
@@ -116,7 +118,7 @@ class FusedLoop:
         limits = FusedLimits(
             first + num_supersteps,
             self._most_work,
-            _MOST_WORK_OF_ALL,
+            min(most_work_of_all, MOST_WORK_OF_ALL),
             self._edges.ends.size,
             gain,
             FORCED[forced],

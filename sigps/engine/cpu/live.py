@@ -5,7 +5,11 @@ improves pull again, and so do those that lost what their key came from, after t
 superstep 0 (K. Vora, R. Gupta, G. Xu, "KickStarter", ASPLOS 2017). Supersteps follow until nothing changes. A vertex
 lost it where no in-edge from one with a smaller number makes its very key; numbers are given when the first edge is
 deleted, and to vertices that changed when the next one is (`kernels/cpu/live.py`). So the cost of a batch is that of
-what it changes, the numbers apart, which take about a full run once.
+what it changes, the numbers apart, for which every edge is read once.
+
+What a batch costs is counted as it is spent (`Spending`), and nothing begins for which too little is left: a step's
+edges are known before it. So a run that is given up has cost what was allowed, whatever the graph, and the decision
+follows from the program, the graph and the batch alone.
 
 Rows are those that versions of a graph share: nothing is laid out.
 """
@@ -21,21 +25,21 @@ from numpy.typing import NDArray
 
 from sigps.engine.counters import Counters
 from sigps.engine.cpu.engine import Engine, FusedSupersteps
+from sigps.engine.cpu.run_state import RunState
 from sigps.engine.cpu.work import edges_of
+from sigps.engine.direction import PULL_GAIN
 from sigps.engine.partition.edge_list import EdgeList
 from sigps.engine.snapshot import fill_rows
 from sigps.engine.stats import StatsLog, SuperstepStats
+from sigps.engine.superstep import Done, Fused, run_supersteps
 from sigps.graph.versions.row_changes import distinct
 from sigps.kernels.cpu.arguments import ACTIVE, HALTED, HAS_MESSAGES, Outbox, VertexFields
 from sigps.kernels.cpu.live import UNORDERED
 from sigps.native.kernel import LoopFaultError
 
-__all__ = ["EdgeChanges", "LiveEngine", "LiveRows"]
+__all__ = ["EdgeChanges", "LiveEngine", "LiveRows", "Spending"]
 
 Arrays = tuple[NDArray[Any], ...]
-
-_LEASE = 64
-"""Supersteps between two looks at the clock."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +72,75 @@ class EdgeChanges:
     columns: dict[str, NDArray[Any]]
 
 
+class Spending:
+    """What an incremental run costs, in messages. An edge that is only read is a sixth of one, as in a pull.
+
+    Args:
+        most: How much it may cost; None for any amount.
+
+    Attributes:
+        spent: What it has cost.
+
+    >>> spending = Spending(100)
+    >>> spending.take(edges=540), spending.take(11), spending.left, spending.take(edges=60), spending.left
+    (True, False, 10, True, 0)
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = 1 << 62 if most is None else most
+        self.spent = 0
+
+    @property
+    def left(self) -> int:
+        """How many messages are left."""
+        return self._most - self.spent
+
+    @property
+    def left_edges(self) -> int:
+        """How many edges may be read with these."""
+        return min(self.left, 1 << 59) * PULL_GAIN
+
+    def take(self, messages: int = 0, *, edges: int = 0) -> bool:
+        """Count so much more, if it is left; return whether it was."""
+        more = messages + -(-edges // PULL_GAIN)
+        if more > self.left:
+            return False
+        self.spent += more
+        return True
+
+
+class LimitedSupersteps:
+    """Supersteps, fused where they may be, each of which is paid for before it runs.
+
+    Args:
+        state: What the run keeps.
+        fused: Runs small ones at once, or None.
+        spending: What may be spent.
+
+    Attributes:
+        is_spent: Whether a superstep was left out since too little was left; the run seems to end there.
+    """
+
+    def __init__(self, state: RunState, fused: Fused | None, spending: Spending) -> None:
+        self._state, self._spending = state, spending
+        self._fused = fused if isinstance(fused, FusedSupersteps) else None
+        self.is_spent = False
+
+    def run(self, most_supersteps: int) -> Done | None:
+        """Run some, or tell the loop to run the next one itself, or to end."""
+        last, left = self._state.last, self._spending.left
+        first = last.sent_edges + last.active
+        if first > left:
+            self.is_spent = True
+            return Done((), 0, 0)
+        done = self._fused.run(most_supersteps, left) if self._fused is not None else None
+        messages = (
+            first if done is None else sum(entry.messages for entry in done.stats) + first - done.in_flight
+        )
+        self._spending.take(messages)
+        return done
+
+
 class LiveEngine(Engine):
     """An engine of a monotone program whose states stay, and whose edges follow the versions of a graph.
 
@@ -84,7 +157,9 @@ class LiveEngine(Engine):
     _last: Arrays = ()
     _numbers: NDArray[np.uint64] | None = None
     _next_number = 0
-    _pulled: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+    _keys_are_numbers = False
+    _least = 0.0
+    _pulled: NDArray[np.int64] | None = None  # those that may have changed; None for all
     _went_on = True
     _renewed: NDArray[np.uint32] = np.empty(0, dtype=np.uint32)
     _new: NDArray[np.int64] = np.empty(0, dtype=np.int64)
@@ -111,31 +186,33 @@ class LiveEngine(Engine):
         claim = state.native.program.monotone
         assert kept is not None
         assert claim is not None
-        self._run_superstep_0()
+        if self._first is None:
+            self._run_superstep_0()
         assert self._first is not None
-        first = self._first[0]
+        first, records = self._first
+        self._begin_anew()
         keys = states[claim.current]
-        listed = np.flatnonzero(_bits(keys) != _bits(first[claim.current])).astype(np.uint32)
-        state.active = None
+        is_listed = _bits(keys) != _bits(first[claim.current])
+        listed = np.flatnonzero(is_listed).astype(np.uint32)
+        state.superstep, state.active = 1, None
         inbox = state.open_inbox()
-        inbox.state.fill(0)
-        inbox.state[listed] = HAS_MESSAGES
-        others = (np.zeros(listed.size, dtype=d) for d in state.native.slots[1:])
-        fill_rows(inbox.slots, listed, (keys[listed], *others))
+        np.multiply(is_listed, HAS_MESSAGES, out=inbox.state, casting="unsafe")
+        fill_rows(
+            inbox.slots, slice(None), (keys, *(np.zeros(1, dtype=d) for d in state.native.slots[1:]))
+        )  # read where there are messages
         scratch = VertexFields(state.fields.status.copy(), tuple(values.copy() for values in first))
         senders, active = np.empty_like(listed), np.empty_like(listed)
-        state.write.sent.fill(0)
         counts, _ = state.loop("compute_listed")(
             listed, state.arguments(), state.owned, scratch, inbox, state.native.empty, state.write,
             state.aggregates.given, state.aggregates.identity, senders, active,
         )  # fmt: skip
         inbox.state.fill(0)
         state.write.sent.fill(0)
-        state.read.sent.fill(0)
         if counts[2] != listed.size:
             return False
-        for to, written in zip(kept.records, state.write.records, strict=True):
-            to[listed] = written[listed]
+        for to, written, at_first in zip(kept.records, state.write.records, records, strict=True):
+            to[:] = at_first
+            np.copyto(to, written, where=is_listed)
         for values, found in zip(state.fields.states, states, strict=True):
             values[:] = found
         state.fields.status.fill(HALTED)
@@ -150,9 +227,14 @@ class LiveEngine(Engine):
         assert kept is not None
         if not self._begin:
             self._begin = tuple(values.copy() for values in state.fields.states)
+            self._note_least(state.pull_edges.columns)
         else:
-            self._restart()
-        self._numbers, self._pulled, self._went_on = None, np.arange(state.subgraph.num_owned), False
+            for values, begin in zip(state.fields.states, self._begin, strict=True):
+                values[:] = begin
+        self._begin_anew()
+        state.fields.status.fill(ACTIVE)
+        state.superstep, state.senders, state.active = 0, None, None
+        state.last = Counters(active=state.fields.status.size)
         stats = StatsLog(self.lease(1).stats)
         states = tuple(values.copy() for values in state.fields.states)
         self._first = states, tuple(values.copy() for values in kept.records)
@@ -245,67 +327,87 @@ class LiveEngine(Engine):
         state.write.sent[sent] = 0
         state.active = np.empty(0, dtype=np.uint32)
 
-    def go_on(self, inserts: EdgeChanges, deletes: EdgeChanges, seconds: float) -> StatsLog | None:
-        """Go on to the next fixed point; None where that took longer than `seconds`, and `run` is to be called.
+    def widen(self, inserts: EdgeChanges) -> None:
+        """Let what bounds the keys of pulls hold for new edges too; before anything else runs with them."""
+        kept = self._records.kept
+        assert kept is not None
+        columns = self._columns_of(inserts)
+        kept.widen(inserts.targets, columns)
+        self._note_least(columns)
+
+    def _note_least(self, columns: Arrays) -> None:
+        claim = self._state.native.program.monotone
+        assert claim is not None
+        if claim.column is not None and columns[claim.column].size:
+            self._least = min(self._least, float(columns[claim.column].min()))
+
+    def go_on(self, inserts: EdgeChanges, deletes: EdgeChanges, spending: Spending) -> StatsLog | None:
+        """Go on to the next fixed point; None where it costs more than may be spent, and `run` is to be called.
 
         The rows that were taken last have the changes already.
         """
-        began = time.perf_counter()
-        kept = self._records.kept
-        assert kept is not None
-        kept.widen(inserts.targets, self._columns_of(inserts))
+        if not spending.take(inserts.sources.size + deletes.sources.size):
+            return None
         trimmed = lost = np.empty(0, dtype=np.uint32)
         if deletes.sources.size:
             lost = distinct(self._found("find_tight", deletes))
-            trimmed = self._trim(lost) if lost.size else lost
+        if lost.size:
+            found = self._trim(lost, spending)
+            if found is None:
+                return None
+            trimmed = found
         improved = self._found("find_improved", inserts)
         dirty = distinct(np.concatenate([trimmed, improved]))
+        incoming = self._state.pull_edges
+        if not spending.take(edges=int((incoming.stops[dirty] - incoming.offsets[dirty]).sum())):
+            return None
         stats = StatsLog([self._pull(dirty)])
         self._pulled = distinct(np.concatenate([dirty, lost, self._renewed]))
         self._renewed = lost[:0]
         self._went_on = stats[0].messages > 0
-        while True:
-            outcome = self.lease(_LEASE)
-            stats.extend(outcome.stats)
-            if outcome.ended:
-                return stats
-            if time.perf_counter() - began > seconds:
-                return None
+        limited = LimitedSupersteps(self._state, self._fused, spending)
+        stats.extend(run_supersteps(self, 1 << 62, self._exchange, fused=limited).stats)
+        return None if limited.is_spent else stats
 
     def changed(self) -> NDArray[np.int64]:
         """Return the local ids of vertices whose states differ from the fixed point before, once.
 
         States change with the key, but in the vertices that pulled first. O(vertices), but where these sent nothing.
         """
-        claim, states = self._state.native.program.monotone, self._state.fields.states
-        assert claim is not None
+        states = self._state.fields.states
         maybe, self._pulled = self._pulled, np.empty(0, dtype=np.int64)
-        if self._went_on:
-            at = claim.current
-            moved = np.flatnonzero(_bits(states[at]) != _bits(self._last[at]))
-            maybe = distinct(np.concatenate([moved, maybe]))
-        differs = np.zeros(maybe.size, dtype=np.bool_)
-        for now, before in zip(states, self._last, strict=True):
-            differs |= _bits(now[maybe]) != _bits(before[maybe])
-        changed, self._new = distinct(np.concatenate([maybe[differs], self._new])), self._new[:0]
-        for now, before in zip(states, self._last, strict=True):
+        pairs = tuple(zip(states, self._last, strict=True))
+        if maybe is None:
+            changed = np.flatnonzero(np.any([_bits(now) != _bits(before) for now, before in pairs], axis=0))
+        else:
+            if self._went_on:
+                at = self._key_index
+                maybe = distinct(
+                    np.concatenate([np.flatnonzero(_bits(states[at]) != _bits(self._last[at])), maybe])
+                )
+            differs = np.zeros(maybe.size, dtype=np.bool_)
+            for now, before in pairs:
+                differs |= _bits(now[maybe]) != _bits(before[maybe])
+            changed = maybe[differs]
+        if self._new.size:
+            changed, self._new = distinct(np.concatenate([changed, self._new])), self._new[:0]
+        if self._numbers is not None:  # a vertex that only has other witnesses still holds up what it held up
+            key = self._key_index
+            moved = changed[_bits(states[key][changed]) != _bits(self._last[key][changed])]
+            self._numbers[moved] = UNORDERED
+        for now, before in pairs:
             before[changed] = now[changed]
-        if self._numbers is not None:
-            self._numbers[changed] = UNORDERED
         return changed
 
-    def _restart(self) -> None:
+    def _begin_anew(self) -> None:
+        """Forget what was sent and numbered: any state may change now."""
         state, kept = self._state, self._records.kept
         assert kept is not None
-        for values, begin in zip(state.fields.states, self._begin, strict=True):
-            values[:] = begin
-        state.fields.status.fill(ACTIVE)
         state.read.sent.fill(0)
         state.write.sent.fill(0)
         state.inbox.state.fill(0)
         kept.forget()
-        state.superstep, state.senders, state.active = 0, None, None
-        state.last = Counters(active=state.fields.status.size)
+        self._numbers, self._pulled, self._went_on = None, None, False
 
     def _pull(self, vertices: NDArray[np.uint32]) -> SuperstepStats:
         """Let vertices read all their in-neighbours' last records, in a superstep of their own."""
@@ -345,48 +447,119 @@ class LiveEngine(Engine):
         )
         return found[:count]
 
-    def _trim(self, lost: NDArray[np.uint32]) -> NDArray[np.uint32]:
-        """Give back the states of superstep 0 to vertices that deleted edges held up; return these."""
+    def _trim(self, lost: NDArray[np.uint32], spending: Spending) -> NDArray[np.uint32] | None:
+        """Give back the states of superstep 0 to vertices that deleted edges held up; return these.
+
+        None where that costs more than may be spent.
+        """
         state, kept = self._state, self._records.kept
         assert kept is not None
         assert self._first is not None
-        order = self._ordered()
+        order = self._ordered(spending)
+        if order is None:
+            return None
         n = state.subgraph.num_owned
         queue, waiting = np.empty(n + 1, dtype=np.uint32), np.zeros(n, dtype=np.uint8)
         queue[: lost.size] = lost
         waiting[lost] = 1
         trimmed = np.empty(n, dtype=np.uint32)
         renewed = np.empty(n, dtype=np.uint32)
-        count, num_renewed = state.loop("trim_unsupported")(
+        count, num_renewed, read = state.loop("trim_unsupported")(
             queue, lost.size, waiting, state.arguments(), state.pull_edges, state.push_edges, state.owned,
             state.fields, kept.records, state.native.empty, *self._first, order, trimmed, renewed, self.has_witnesses,
+            spending.left_edges,
         )  # fmt: skip
+        if not spending.take(edges=int(read)):
+            return None
         self._renewed = renewed[:num_renewed].copy() if num_renewed <= n else np.arange(n, dtype=np.uint32)
         return trimmed[:count].copy()
 
-    def _ordered(self) -> NDArray[np.uint64]:
-        """Return the numbers of vertices, those that changed since they were given numbered anew."""
+    def _ordered(self, spending: Spending) -> NDArray[np.uint64] | None:
+        """Return the numbers of vertices, those that changed since they were given numbered anew.
+
+        None where that costs more than may be spent.
+        """
+        if self._numbers is None:
+            self._numbers = np.full(self._state.subgraph.num_owned, UNORDERED)
+            self._next_number, self._keys_are_numbers = 0, self._adds_to_keys
+        listed = np.flatnonzero(self._numbers == UNORDERED).astype(np.uint32)
+        if self._keys_are_numbers and not self._sent_keys(listed):
+            self._numbers.fill(UNORDERED)
+            self._keys_are_numbers = False
+            listed = np.arange(self._numbers.size, dtype=np.uint32)
+        if self._keys_are_numbers:
+            self._numbers[listed] = _ascending(self._state.fields.states[self._key_index][listed])
+            return self._numbers
+        return self._numbered(self._numbers, listed, spending)
+
+    @property
+    def _adds_to_keys(self) -> bool:
+        """Whether a message is what its sender sent and a number of the edge that is not negative; less is better."""
+        claim, (slot,) = self._state.native.program.monotone, self._state.native.program.slots
+        assert claim is not None
+        return slot.op == "min" and claim.column is not None and self._least >= 0
+
+    def _sent_keys(self, listed: NDArray[np.uint32]) -> bool:
+        """Tell whether these vertices sent their keys last. Then none of them holds up one with a better key."""
+        kept = self._records.kept
+        assert kept is not None
+        sent = kept.keys[listed]
+        return bool(
+            ((sent == self._state.fields.states[self._key_index][listed]) | (sent == kept.worst)).all()
+        )
+
+    def _numbered(
+        self, order: NDArray[np.uint64], listed: NDArray[np.uint32], spending: Spending
+    ) -> NDArray[np.uint64] | None:
+        """Number these vertices, which are UNORDERED, and those that they alone hold up, behind all others."""
         state, kept = self._state, self._records.kept
         assert kept is not None
         assert self._first is not None
-        n = state.subgraph.num_owned
-        if self._numbers is None:
-            self._numbers, self._next_number = np.full(n, UNORDERED), 0
-        order = self._numbers
-        listed = np.flatnonzero(order == UNORDERED).astype(np.uint32)
-        claim = state.native.program.monotone
-        assert claim is not None
-        at = claim.current
+        arrays = (
+            state.arguments(),
+            state.pull_edges,
+            state.push_edges,
+            state.owned,
+            state.fields,
+            kept.records,
+            order,
+        )
+        number, is_anew = self._next_number, self._next_number == 0
+        if not is_anew:
+            queue = np.empty(order.size, dtype=np.uint32)
+            queue[: listed.size] = listed
+            size, read = state.loop("unorder_dependent")(queue, listed.size, *arrays, spending.left_edges)
+            if not spending.take(edges=int(read)):
+                return None
+            listed = queue[:size]
+        at = self._key_index
         is_root = state.fields.states[at][listed] == self._first[0][at][listed]
+        queue, tail = np.empty(listed.size, dtype=np.uint32), 0
         roots, listed = listed[is_root], listed[~is_root]
-        order[roots] = self._next_number + np.arange(roots.size, dtype=np.uint64)
-        number = np.uint64(self._next_number + roots.size)
-        next_number = state.loop("order_listed")(
-            listed, number, state.arguments(), state.pull_edges, state.push_edges, state.owned, state.fields,
-            kept.records, order, np.empty(listed.size, dtype=np.uint32),
-        )  # fmt: skip
+        if is_anew:  # what roots hold up is found from them, and all others from that
+            queue[: roots.size], tail, listed = roots, roots.size, listed[:0]
+        else:
+            order[roots] = number + np.arange(roots.size, dtype=np.uint64)
+            number += roots.size
+        next_number, read = state.loop("order_listed")(
+            listed, queue, tail, np.uint64(number), *arrays, spending.left_edges
+        )
         self._next_number = int(next_number)
-        return order
+        return order if spending.take(edges=int(read)) else None
+
+    @property
+    def _key_index(self) -> int:
+        """Which state is the key."""
+        claim = self._state.native.program.monotone
+        assert claim is not None
+        return claim.current
+
+
+def _ascending(keys: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return numbers in the order of floats that are not NaN; none is UNORDERED."""
+    values = keys.astype(np.float64) + 0.0  # -0.0 is 0.0
+    bits = values.view(np.uint64)
+    return np.where(values < 0, ~bits, bits | np.uint64(1 << 63))
 
 
 def _longer(arrays: Arrays, more: Arrays) -> Arrays:

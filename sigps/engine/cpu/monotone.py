@@ -62,6 +62,11 @@ class LastRecords:
         """The key of a record that was never sent: no other is worse. Of the type of records."""
         return _keys(self._native, self._worst)[0]
 
+    @property
+    def keys(self) -> NDArray[Any]:
+        """The number in each record that keys are made of, [num_records]."""
+        return _keys(self._native, self.records)
+
     def store(
         self,
         outbox: Outbox,

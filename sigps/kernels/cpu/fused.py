@@ -35,7 +35,7 @@ def run_fused(f: Functions) -> Loop:
         while superstep < limits.end and done < len(account.ran) and not is_idle:
             num_senders, num_active = sizes[0], sizes[1]
             work = sent_edges + num_active
-            if work == 0 or work > limits.most_work or sum_of_work > limits.most_work_of_all:
+            if work == 0 or work > limits.most_work or sum_of_work + work > limits.most_work_of_all:
                 break
             direction = choose_direction(
                 sent_edges, num_active, 0, limits.num_edges, len(fields.status), limits.pull_gain, limits.forced, True

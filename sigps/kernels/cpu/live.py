@@ -3,6 +3,9 @@
 `records` are the last records of every vertex, as in `monotone.py`. `order` [n] uint64 numbers vertices so that each is
 held up by an edge from one with a smaller number: the record of its source makes the vertex's very key. UNORDERED holds
 up nothing. A vertex whose key is that of superstep 0 needs no edge.
+
+Where a message is its sender's key and a number of the edge that is not negative, keys themselves are such numbers, but
+for edges that add nothing: what such an edge alone holds up seems to lose it, and pulls again.
 """
 
 from __future__ import annotations
@@ -19,9 +22,12 @@ __all__ = [
     "gather_better_listed",
     "order_listed",
     "trim_unsupported",
+    "unorder_dependent",
 ]
 
 UNORDERED = np.uint64(2**64 - 1)
+DELIVERED = 2
+"""How many edges more an edge counts for, along which a message is made."""
 
 
 def find_improved(f: Functions) -> Loop:
@@ -99,37 +105,97 @@ def gather_better_listed(f: Functions) -> Loop:
     return gather_better_listed
 
 
-def order_listed(f: Functions) -> Loop:
-    """Number listed vertices behind all others: those that a numbered one holds up, then those that these do.
+def unorder_dependent(f: Functions) -> Loop:
+    """Make vertices UNORDERED that no one with a smaller number holds up, but an UNORDERED one does.
 
-    The listed ones are UNORDERED. `queue` has room for them. Returns the next free number; vertices that nothing holds
-    up stay UNORDERED.
+    A vertex whose key changed is numbered behind all others; what it held up before it may hold up still: another key
+    can make the same sum, in floats. `queue` [n] begins with the `tail` vertices that are UNORDERED, and lists the
+    others behind them. Returns how many there are then, and how many edges were read: more than `most_edges` where it
+    was given up.
     """
     deliver, current, is_better = f.deliver, f.current, f.is_better
 
-    def order_listed(vertices, number, arguments, in_edges, out_edges, owned, fields, records, order, queue):
+    def unorder_dependent(
+        queue, tail, arguments, in_edges, out_edges, owned, fields, records, order, most_edges
+    ):  # fmt: skip
+        head, read = 0, np.int64(0)
+        while head < tail and read <= most_edges:
+            v = queue[head]
+            record = load_row(records, v)
+            head += 1
+            e, last = out_edges.offsets[v], out_edges.stops[v]
+            while e < last and read <= most_edges:
+                t = out_edges.ends[e]
+                read += 1
+                if order[t] != UNORDERED:
+                    _, value = deliver(arguments, record, owned.ids, v, t, load_row(out_edges.columns, e))
+                    key = current(fields.states, t)
+                    if not is_better(value[0], key) and not is_better(key, value[0]):
+                        i, stop, own = in_edges.offsets[t], in_edges.stops[t], order[t]
+                        is_held = False
+                        while i < stop and not is_held and read <= most_edges:
+                            s = in_edges.ends[i]
+                            read += 1
+                            if order[s] < own:
+                                _, other = deliver(
+                                    arguments,
+                                    load_row(records, s),
+                                    owned.ids,
+                                    s,
+                                    t,
+                                    load_row(in_edges.columns, i),
+                                )
+                                is_held = not is_better(other[0], key) and not is_better(key, other[0])
+                            i += np.uint64(1)
+                        if not is_held:
+                            order[t] = UNORDERED
+                            queue[tail] = t
+                            tail += 1
+                e += np.uint64(1)
+        return tail, read
+
+    return unorder_dependent
+
+
+def order_listed(f: Functions) -> Loop:
+    """Number vertices behind all others: listed ones that a numbered one holds up, then those that these do.
+
+    The listed ones are UNORDERED. `queue` has room for them, and begins with `tail` vertices that nothing need hold up:
+    they are numbered first. Returns the next free number, and how many edges were read: more than `most_edges` where it
+    was given up. Vertices that nothing holds up stay UNORDERED.
+    """
+    deliver, current, is_better = f.deliver, f.current, f.is_better
+
+    def order_listed(
+        vertices, queue, tail, number, arguments, in_edges, out_edges, owned, fields, records, order, most_edges
+    ):  # fmt: skip
         columns = in_edges.columns
-        head, tail = 0, 0
+        head, read = 0, np.int64(0)
         for i in range(len(vertices)):
             v = vertices[i]
             key = current(fields.states, v)
             e, last = in_edges.offsets[v], in_edges.stops[v]
             is_held = False
-            while e < last and not is_held:
+            while e < last and not is_held and read <= most_edges:
                 s = in_edges.ends[e]
                 if order[s] < number:
                     _, value = deliver(arguments, load_row(records, s), owned.ids, s, v, load_row(columns, e))
                     is_held = not is_better(value[0], key) and not is_better(key, value[0])
                 e += np.uint64(1)
+                read += 1
             if is_held:
                 queue[tail] = v
                 tail += 1
         for i in range(tail):
             order[queue[i]] = number + np.uint64(i)
-        while head < tail:
+        while head < tail and read <= most_edges:
             s = queue[head]
             record = load_row(records, s)
-            for e in range(out_edges.offsets[s], out_edges.stops[s]):
+            e, last = out_edges.offsets[s], out_edges.stops[s]
+            read += np.int64(last - e)
+            if read > most_edges:
+                last = e
+            while e < last:
                 t = out_edges.ends[e]
                 if order[t] == UNORDERED:
                     _, value = deliver(arguments, record, owned.ids, s, t, load_row(out_edges.columns, e))
@@ -138,8 +204,9 @@ def order_listed(f: Functions) -> Loop:
                         order[t] = number + np.uint64(tail)
                         queue[tail] = t
                         tail += 1
+                e += np.uint64(1)
             head += 1
-        return number + np.uint64(tail)
+        return number + np.uint64(tail), read
 
     return order_listed
 
@@ -150,17 +217,19 @@ def trim_unsupported(f: Functions) -> Loop:
     `queue` [n + 1] holds `size` vertices that lost an edge, each marked in `waiting`; whoever was held up by a trimmed
     one is looked at too. A vertex that has the key of superstep 0 stays. With `has_witnesses` a vertex that is looked
     at and stays takes its other states from those that hold it up, since they may have come from elsewhere; `renewed`
-    lists it. Returns how many were trimmed, which are UNORDERED, and how many renewed: all are listed if there is room.
+    lists it. Returns how many were trimmed, which are UNORDERED, how many renewed: all are listed if there is room; and
+    how many edges were read, those along which a message was made thrice: more than `most_edges` where it was given up.
     """
     deliver, merge, compute_vertex = f.deliver, f.merge, f.compute_vertex
     current, is_better = f.current, f.is_better
 
     def trim_unsupported(
         queue, size, waiting, arguments, in_edges, out_edges, owned, fields, records, empty, first_states,
-        first_records, order, trimmed, renewed, has_witnesses,
+        first_records, order, trimmed, renewed, has_witnesses, most_edges,
     ):  # fmt: skip
         count, num_renewed, head, tail, room = 0, 0, 0, size, len(queue)
-        while head != tail:
+        read = np.int64(0)
+        while head != tail and read <= most_edges:
             v = queue[head]
             head = head + 1 if head + 1 < room else 0
             waiting[v] = 0
@@ -170,9 +239,11 @@ def trim_unsupported(f: Functions) -> Loop:
             e, last, own = in_edges.offsets[v], in_edges.stops[v], order[v]
             is_held = False
             slots = empty
-            while e < last and (has_witnesses or not is_held):
+            while e < last and (has_witnesses or not is_held) and read <= most_edges:
                 s = in_edges.ends[e]
+                read += 1
                 if order[s] < own:
+                    read += DELIVERED
                     _, value = deliver(
                         arguments, load_row(records, s), owned.ids, s, v, load_row(in_edges.columns, e)
                     )
@@ -189,9 +260,13 @@ def trim_unsupported(f: Functions) -> Loop:
             if is_held:
                 continue
             record = load_row(records, v)
+            read += np.int64(out_edges.stops[v] - out_edges.offsets[v])
+            if read > most_edges:
+                continue
             for e in range(out_edges.offsets[v], out_edges.stops[v]):
                 t = out_edges.ends[e]
-                if waiting[t] == 0 and (order[t] > own or own == UNORDERED):
+                if waiting[t] == 0 and (order[t] >= own or own == UNORDERED):
+                    read += DELIVERED
                     _, value = deliver(arguments, record, owned.ids, v, t, load_row(out_edges.columns, e))
                     other = current(fields.states, t)
                     if not is_better(value[0], other) and not is_better(other, value[0]):
@@ -203,6 +278,6 @@ def trim_unsupported(f: Functions) -> Loop:
             order[v] = UNORDERED
             trimmed[count] = v
             count += 1
-        return count, num_renewed
+        return count, num_renewed, read
 
     return trim_unsupported

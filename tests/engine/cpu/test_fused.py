@@ -76,8 +76,8 @@ def test_as_many_are_fused_as_may_be(monkeypatch: Any) -> None:
     results = []
     run = fused.FusedLoop.run
 
-    def noted(self: Any, *given: Any) -> Any:
-        results.append(run(self, *given))
+    def noted(self: Any, *given: Any, **limits: Any) -> Any:
+        results.append(run(self, *given, **limits))
         return results[-1]
 
     monkeypatch.setattr(fused.FusedLoop, "run", noted)
