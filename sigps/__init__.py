@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sigps.graph.generators.generate import generate
     from sigps.graph.graph import Graph
     from sigps.graph.load import load
-    from sigps.group.watch import Faults
+    from sigps.group.limits import Faults
     from sigps.job.many import run_many
     from sigps.job.many_results import Results
     from sigps.job.result import Result
@@ -99,7 +99,7 @@ _LATE = {
     "GAS": "sigps.gas.front_end",
     "Checkpoint": "sigps.system.checkpoint.state_log",
     "Client": "sigps.serve.client",
-    "Faults": "sigps.group.watch",
+    "Faults": "sigps.group.limits",
     "Graph": "sigps.graph.graph",
     "Pool": "sigps.serve.pool",
     "Result": "sigps.job.result",

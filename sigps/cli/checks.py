@@ -94,7 +94,7 @@ def _builder(device: str) -> BuildDevice:
 
 def given_options(job: JobConfig) -> dict[str, Any]:
     """Return the options of runs that a job gives a function: those that it says, and not their defaults."""
-    from sigps.group.watch import Faults
+    from sigps.group.limits import Faults
 
     options = job.engine.model_dump(exclude_unset=True, exclude={"trace"})
     if "partition" in job.model_fields_set:

@@ -43,7 +43,7 @@ def explain(
 
     PROGRAM is package.module:Class or path/to/file.py:Class.
     """
-    from sigps.compiler import explain as explain_program
+    from sigps.compiler.explain import explain as explain_program
     from sigps.errors import ConfigError
     from sigps.job.importing import import_program
     from sigps.job.yaml_source import Source, override

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sigps.graph import Graph
-    from sigps.group.watch import Faults
+    from sigps.group.limits import Faults
     from sigps.job.config import JobConfig
     from sigps.job.many_results import Results
     from sigps.job.result import Result

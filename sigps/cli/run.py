@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sigps.cli.run_files import RunFiles
     from sigps.graph import Graph
     from sigps.group import Group
-    from sigps.group.watch import Faults
+    from sigps.group.limits import Faults
     from sigps.job.config import JobConfig
     from sigps.job.result import Result
     from sigps.model.vertex import Vertex
@@ -103,7 +103,7 @@ def _run_here(job: JobConfig, files: RunFiles, *, dry_run: bool, resume: bool) -
         from sigps.cli.checks import load_graph, prepare
         from sigps.cli.report import account_text, console
         from sigps.group import world
-        from sigps.group.watch import Faults
+        from sigps.group.limits import Faults
         from sigps.model.vertex import Vertex
 
     group = world()

@@ -1,5 +1,4 @@
-"""From a `Vertex` class to native code: the front end, the CPU back end, and what `sigps explain` prints."""
+"""From a `Vertex` class to native code: the front end, the back ends, and what `sigps explain` prints (`explain.py`).
 
-from sigps.compiler.explain import explain
-
-__all__ = ["explain"]
+Nothing is imported here: what a program is (`program.py`) is read by much that compiles nothing.
+"""

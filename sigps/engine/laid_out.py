@@ -9,7 +9,6 @@ from sigps.account import spent_on
 from sigps.engine.contract import Needs
 from sigps.engine.partition.degree_order import build_by_degree, with_rows
 from sigps.engine.partition.neighbor_rows import build_neighbor_rows
-from sigps.engine.partition.streamed import build_streamed, divide_pages
 from sigps.engine.partition.subgraph import Subgraph, build_subgraph
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning.partition import Assignment, PartitionFunction, partition
@@ -51,16 +50,18 @@ def partition_of(
         if len(known) >= _KEPT:
             del known[next(iter(known))]
         if needs.streamed:
+            from sigps.engine.partition.streamed import build_streamed, divide_pages
+
             assignment: Assignment = divide_pages(graph, method, capacities)
+            subgraph = build_streamed(graph, assignment, num_threads)
         else:
             assignment = partition(graph, graph.group.size, method, capacities=capacities)
-        if needs.streamed:
-            subgraph = build_streamed(graph, assignment, num_threads)
-        elif is_by_degree:
-            subgraph = build_by_degree(graph, num_threads)
-        else:
-            with_outgoing = needs.out_edges or needs.neighbor_rows
-            subgraph = build_subgraph(graph, assignment, with_outgoing=with_outgoing, num_threads=num_threads)
+            outgoing = needs.out_edges or needs.neighbor_rows
+            subgraph = (
+                build_by_degree(graph, num_threads)
+                if is_by_degree
+                else build_subgraph(graph, assignment, with_outgoing=outgoing, num_threads=num_threads)
+            )
         if needs.neighbor_rows:
             rows = build_neighbor_rows(subgraph, assignment, graph.group)
             subgraph = replace(subgraph, neighbor_rows=rows)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,9 +49,11 @@ class GraphArrays:
         num_edges: Directed edges of the whole graph as stored.
         row_bounds: [group.size + 1], int64.
         group: The ranks that hold the graph together.
+        is_packed: Whether they are a `PackedArrays`, of a packed store.
         by_target: The in-edges, in one process once they are made; None until then.
     """
 
+    is_packed: ClassVar[bool] = False
     offsets: NDArray[np.uint64]
     targets: NDArray[Any]
     columns: dict[str, NDArray[Any]]

@@ -1,6 +1,7 @@
 """The graph that programs run on: its arrays, and the methods of users.
 
-`Graph` imports what makes graphs, because `from_edges` and the like are its methods. Building, formats and the native
+`Graph` imports what makes graphs, because `from_edges` and the like are its methods; versions, stores and the graphs
+of other packages where they are used, since they take as long to import as all else. Building, formats and the native
 store therefore return and take `GraphArrays`, and do not import `Graph`.
 """
 
@@ -26,16 +27,11 @@ from sigps.graph.building.vertex_columns import columns_by_id, user_columns
 from sigps.graph.building.whole_arrays import from_whole_arrays
 from sigps.graph.card import card, degree_bars
 from sigps.graph.degree_classes import degree_classes
-from sigps.graph.formats import edge_table, packed_store, pyg_data, store, structures, vertex_table
+from sigps.graph.formats import edge_table, pyg_data
 from sigps.graph.formats.blocks import import_optional
 from sigps.graph.formats.edge_input import EdgeInput
-from sigps.graph.formats.networkx_graphs import read_networkx
-from sigps.graph.packing.packer import Order
 from sigps.graph.report import LoadReport, bytes_text
 from sigps.graph.user_arrays import as_ids
-from sigps.graph.versions.apply import Family, Update, Version, apply_batch, twin_rows
-from sigps.graph.versions.rows import VersionRows
-from sigps.graph.versions.stored import append_batch
 from sigps.group import Group, together, world
 
 if TYPE_CHECKING:
@@ -46,6 +42,10 @@ if TYPE_CHECKING:
     import pyarrow
     import scipy.sparse
     from torch_geometric.data import Data
+
+    from sigps.graph.formats.packed_store import PackedArrays
+    from sigps.graph.packing.packer import Order
+    from sigps.graph.versions.apply import Family, Update, Version
 
 __all__ = ["Graph", "build_graph", "build_read"]
 
@@ -63,14 +63,14 @@ class Graph(GraphArrays):
     _derived: dict[Hashable, Any] = field(default_factory=dict, init=False)
     _version: Version | None = field(default=None, init=False)
     _family: Family | None = field(default=None, init=False)
-    _packed: packed_store.PackedArrays | None = field(default=None, init=False)
+    _packed: PackedArrays | None = field(default=None, init=False)
     version: int = field(default=0, init=False)
 
     @classmethod
     def of(cls, arrays: GraphArrays) -> Graph:
         """Return the graph of finished arrays, which are not copied."""
-        if isinstance(arrays, packed_store.PackedArrays):
-            return cls._of_packed(arrays)
+        if arrays.is_packed:
+            return cls._of_packed(cast("PackedArrays", arrays))
         return cls(**{array.name: getattr(arrays, array.name) for array in fields(GraphArrays)})
 
     def apply(
@@ -110,6 +110,8 @@ class Graph(GraphArrays):
         >>> graph.num_edges, newer.version, newer.versions, newer.at(0) is graph
         (2, 1, (0, 1), True)
         """
+        from sigps.graph.versions.apply import Family, apply_batch
+
         if self._family is None:
             self._family = Family()
             self._family.add(self)
@@ -146,6 +148,8 @@ class Graph(GraphArrays):
         {'source': [0, 1, 2], 'target': [1, 2, 3]}
         >>> folder.cleanup()
         """
+        from sigps.graph.versions.stored import append_batch
+
         update = self.update
         assert update.given is not None
         batch, after = update.given, (self.num_vertices, self.num_edges)
@@ -195,19 +199,22 @@ class Graph(GraphArrays):
         return graph
 
     @staticmethod
-    def _of_packed(arrays: packed_store.PackedArrays, **changed: Any) -> Graph:
+    def _of_packed(arrays: PackedArrays, **changed: Any) -> Graph:
         """Return the graph of a packed store, whose rows are unpacked when one of their arrays is first read."""
         graph = _without_rows(arrays, **changed)
         graph._packed = arrays
         return graph
 
     @property
-    def packed(self) -> packed_store.PackedArrays | None:
+    def packed(self) -> PackedArrays | None:
         """The packed store that the graph was opened from, with the same edges; None for any other graph."""
         return self._packed
 
     def _carry_on(self, newer: Graph) -> None:
         """Bring the forms of this graph with edges at both ends to a newer version."""
+        from sigps.graph.versions.apply import Version, twin_rows
+        from sigps.graph.versions.rows import VersionRows
+
         assert newer._version is not None
         for key, twin in self._derived.items():
             if not isinstance(twin, Graph) or (key == "both_ways" and not self.directed):
@@ -349,6 +356,8 @@ class Graph(GraphArrays):
             GraphError: If the matrix is not square, not real, or not symmetric where it must be.
         """
         group = world() if group is None else group
+        from sigps.graph.formats import structures
+
         found = structures.read_scipy(matrix, directed, weights, group)
         return build_read(found, duplicates, self_loops, group)
 
@@ -384,6 +393,8 @@ class Graph(GraphArrays):
             GraphError: If a node is neither an int nor a string, or an attribute is missing or no number.
         """
         group = world() if group is None else group
+        from sigps.graph.formats.networkx_graphs import read_networkx
+
         found = read_networkx(source, weight, columns or {}, vertex_columns or {}, group, by_position)
         return build_read(found, duplicates, self_loops, group)
 
@@ -418,6 +429,8 @@ class Graph(GraphArrays):
         """
         group = world() if group is None else group
         ends: dict[str, int | str] = {"source": source, "target": target}
+        from sigps.graph.formats import structures, vertex_table
+
         found = structures.read_arrow_table(data, ends, weights, columns or {}, directed, local, group)
         if not vertex_table.is_table(vertices):
             found.vertices = _own_vertices(vertices, local, group)
@@ -485,6 +498,8 @@ class Graph(GraphArrays):
 
         Entries are weights, or 1.0. Parallel edges are separate entries, which SciPy adds up.
         """
+        from sigps.graph.formats import structures
+
         return structures.to_scipy(self)
 
     def save(
@@ -514,8 +529,12 @@ class Graph(GraphArrays):
                 "in_edges=True is for raw stores: a packed one keeps in-edges alone; give one of the two"
             )
         if packed:
-            packed_store.save_packed(self, path, order=order)
+            from sigps.graph.formats.packed_store import save_packed
+
+            save_packed(self, path, order=order)
             return
+        from sigps.graph.formats import store
+
         store.save(self, path, in_edges=self.in_edges() if in_edges and self.directed else None)
 
     def with_vertex_columns(

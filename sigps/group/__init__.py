@@ -2,7 +2,8 @@
 
 ranks.py        `Group`, and what is made of its collectives
 world.py        the ranks that the launcher started
-watch.py        starts the watch, and its limits (`sigps.Faults`)
+watch.py        starts the watch
+limits.py       when a rank counts as lost (`sigps.Faults`)
 status.py       what a rank is doing, in memory that its watchdog reads
 watchdog.py     the process beside each rank: heartbeats out and in, and the end of a run with a fault
 verdict.py      what counts as a fault: a pure function of what ranks reported

@@ -1,4 +1,4 @@
-"""How the ranks of a group come to be watched, from `world()` to the end of their processes; the limits."""
+"""How the ranks of a group come to be watched, from `world()` to the end of their processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import faulthandler
 import functools
 import json
 import logging
-import math
 import mmap
 import os
 import signal
@@ -18,7 +17,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,38 +24,15 @@ from sigps.errors import ConfigError
 from sigps.group.interfaces import Host, Interface, choose_address, find_host
 from sigps.group.ranks import Group
 from sigps.group.rendezvous import connect_ranks
-from sigps.group.status import SILENT_SECONDS, Status
+from sigps.group.status import Status
 from sigps.group.watchdog import PROGRAM, READY, process_state
 
-__all__ = ["Faults", "listening_address", "start_watch"]
+__all__ = ["listening_address", "start_watch"]
 
 log = logging.getLogger(__name__)
 
 _START_SECONDS = 60.0
 _STATUS_FILE = "sigps status"
-
-
-@dataclass(frozen=True)
-class Faults:
-    """The limits beyond which a rank counts as lost, and the run ends. Without effect on one rank.
-
-    Args:
-        silent_seconds: How long a rank may be stopped, its host out of reach, or others wait for it after it failed;
-            inf for ever. Before a run begins it is 20.
-        superstep_seconds: How long it may compute at a stretch, the first superstep's compilation included.
-
-    Raises:
-        ConfigError: If a number is not above 0.
-    """
-
-    silent_seconds: float = SILENT_SECONDS
-    superstep_seconds: float = math.inf
-
-    def __post_init__(self) -> None:
-        for name in ("silent_seconds", "superstep_seconds"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
-                raise ConfigError(f"faults: {name}={value!r} must be a number above 0; inf is no limit")
 
 
 def start_watch(group: Group) -> None:

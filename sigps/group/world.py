@@ -17,7 +17,6 @@ from typing import Any
 
 from sigps.errors import ConfigError
 from sigps.group.ranks import Alone, Group, MPIGroup
-from sigps.group.watch import start_watch
 
 __all__ = ["launched_ranks", "world"]
 
@@ -43,6 +42,8 @@ def world() -> Group:
         ) from error
     group = MPIGroup(MPI.COMM_WORLD)
     sys.excepthook = functools.partial(_end_all_ranks, group, sys.excepthook)
+    from sigps.group.watch import start_watch
+
     start_watch(group)
     _unlink_shared_memory(group)
     return group

@@ -28,7 +28,7 @@ from sigps.model.vertex import Vertex
 
 if TYPE_CHECKING:
     from sigps.compiler.program import VertexProgram
-    from sigps.group.watch import Faults
+    from sigps.group.limits import Faults
     from sigps.system.checkpoint.state_log import Checkpoint
     from sigps.system.worker_manager import WorkerManager
 
@@ -104,7 +104,7 @@ def prepared(
     tiles: Literal["auto", "always", "never"],
 ) -> Prepared:
     """Check the options of a run, choose its engine, and compile the program; options and errors are those of `run`."""
-    from sigps.group.watch import Faults
+    from sigps.group.limits import Faults
     from sigps.system.worker_manager import WorkerManager
 
     stop_if_imported()
@@ -318,13 +318,13 @@ def check_checkpoint(checkpoint: Checkpoint | None, resume: bool, *, traces: boo
     Raises:
         ConfigError: If there is nothing to resume from, or the folder cannot be written.
     """
-    from sigps.system.checkpoint.state_log import Checkpoint, check_folder
-    from sigps.system.checkpoint.trace import check_writable
-
     if checkpoint is None:
         if resume:
             raise ConfigError("resume: there is nothing to go on from without a checkpoint and its folder")
         return
+    from sigps.system.checkpoint.state_log import Checkpoint, check_folder
+    from sigps.system.checkpoint.trace import check_writable
+
     if not isinstance(checkpoint, Checkpoint):
         raise ConfigError(f"checkpoint={checkpoint!r} must be a sigps.Checkpoint, or None")
     check_folder(checkpoint.folder)

@@ -23,21 +23,19 @@ from sigps.account import Line
 from sigps.engine.stats import SaveStats, StatsLog, SuperstepStats
 from sigps.errors import ConfigError, nearest
 from sigps.extras import needs
-from sigps.graph.card import card, head_table
 from sigps.graph.formats import edge_table
 from sigps.graph.graph import Graph
 from sigps.group import Alone, Group, together
-from sigps.job.table_file import check_output, write_table
 from sigps.model.fields import NO_VERTEX
-from sigps.report.page import Report, make_report
 from sigps.report.record import RunRecord
-from sigps.report.timeline import own_spans, timeline, write_timeline
 
 if TYPE_CHECKING:
     import networkx
     import pandas
     import polars
     import pyarrow
+
+    from sigps.report.page import Report
 
 __all__ = ["EdgeFields", "Result", "highest", "highest_of", "highest_of_ranks"]
 
@@ -119,11 +117,15 @@ class _Table:
             ConfigError: If it cannot be written there.
             OutputError: If the disk is full, or fails; an older result is left as it was.
         """
+        from sigps.job.table_file import check_output
+
         if (group := self.writers) is not None:
             together(lambda: check_output(path, group_size=group.size), group)
             self._write(path, fields, Path(path).suffix)
 
     def _write(self, path: str | Path, fields: Sequence[str] | None, suffix: str) -> None:
+        from sigps.job.table_file import write_table
+
         if self.writers is not None:
             write_table(self.to_arrow(fields), Path(path), suffix, self.writers)
 
@@ -273,6 +275,8 @@ class Result(_Table):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: how the run ended, and the vertices with the highest values of a field."""
+        from sigps.graph.card import card, head_table
+
         ordered = [name for name in self.fields if self[name].ndim == 1]
         rows = {"run": repr(self.record.program)} if self.record is not None else {}
         rows |= {
@@ -354,6 +358,7 @@ class Result(_Table):
             ConfigError: If a package of the extra `report` is missing, or this result is not of one `sigps.run`.
         """
         from sigps.report.figures import degrees_of
+        from sigps.report.page import make_report
 
         record = self._recorded("report()")
         graph = record.graph()
@@ -369,6 +374,8 @@ class Result(_Table):
             ConfigError: If this result is not of one `sigps.run`.
             OutputError: If it cannot be written there.
         """
+        from sigps.report.timeline import own_spans, timeline, write_timeline
+
         record = self._recorded("write_timeline()")
         own = own_spans(platform.node(), record.spans)
         write_timeline(path, timeline([own], self.stats, record.leases))

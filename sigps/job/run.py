@@ -26,7 +26,7 @@ from sigps.report.progress import OnProgress, live_progress
 from sigps.report.record import RunRecord, plain_options
 
 if TYPE_CHECKING:
-    from sigps.group.watch import Faults
+    from sigps.group.limits import Faults
     from sigps.system.checkpoint.state_log import Checkpoint
 
 __all__ = ["run", "run_options"]
@@ -132,7 +132,7 @@ def run(
     """
     begun, before, began = time.perf_counter(), spent_since(), datetime.now().astimezone()
     with spent_on("import"):
-        from sigps.group.watch import Faults
+        from sigps.group.limits import Faults
         from sigps.job.collect import collect
         from sigps.system.worker_manager import Saving
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from sigps.costs.memory import bytes_of_states, bytes_of_tables, memory, streamed_memory
 from sigps.costs.sizes import PartitionSize, size_of, turned_size
 from sigps.engine.contract import RunOptions
 from sigps.engine.table import engine_of
@@ -95,15 +94,15 @@ def decide_streaming(
         return None
     if stream == "always":
         _require(program, derived, graph, device, options)
-    needed = 0
-    if limit is not None or stream == "always":
-        size, states = size_of(graph), bytes_of_states(program, options.precision)
-        tables = bytes_of_tables(program)
-        whole = memory(
-            turned_size(size, program), derived, len(threads), states, loaded=size, table_bytes=tables
-        )
-        needed = sum(whole.values())
-    if stream != "always" and (limit is None or needed <= limit):
+    elif limit is None:
+        return None
+    from sigps.costs.memory import bytes_of_states, bytes_of_tables, memory, streamed_memory
+
+    size, states = size_of(graph), bytes_of_states(program, options.precision)
+    tables = bytes_of_tables(program)
+    whole = memory(turned_size(size, program), derived, len(threads), states, loaded=size, table_bytes=tables)
+    needed = sum(whole.values())
+    if stream != "always" and limit is not None and needed <= limit:
         return None
     if stream == "never":
         raise DeviceError(

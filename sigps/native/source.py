@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import inspect
 import linecache
 import os
@@ -28,15 +29,28 @@ def _source_lines(code: types.CodeType) -> tuple[list[str], int]:
     """Return the lines of a function, and the number of the first.
 
     As `inspect.getsourcelines`, but that looks at every module that is imported, which imports the lazy ones: 0.4 s
-    where CUDA's are among them.
+    where CUDA's are among them. And it finds the end of a function by tokens, whose patterns are compiled first.
     """
     file, first = code.co_filename, code.co_firstlineno
     if file in linecache.cache or os.path.exists(file):
         linecache.checkcache(file)
-        lines = linecache.getlines(file)[first - 1 :]
-        if lines and lines[0].lstrip().startswith(("def ", "@")):
-            return inspect.getblock(lines), first
+        lines = linecache.getlines(file)
+        if lines[first - 1 : first] and lines[first - 1].lstrip().startswith(("def ", "@")):
+            last = _ends_of_functions("".join(lines)).get(first)
+            return (lines[first - 1 : last] if last else inspect.getblock(lines[first - 1 :])), first
     return inspect.getsourcelines(code)
+
+
+@functools.lru_cache(maxsize=16)
+def _ends_of_functions(text: str) -> dict[int, int]:
+    """Return the last line of each function in a file by its first, decorators included; {} where it does not parse."""
+    try:
+        functions = [
+            n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
+        ]
+    except (SyntaxError, ValueError):
+        return {}
+    return {min([f.lineno, *(d.lineno for d in f.decorator_list)]): f.end_lineno or 0 for f in functions}
 
 
 def parse_function(function: Callable[..., Any], owner: str) -> ast.FunctionDef:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sigps.engine.stats import StatsLog, SuperstepStats
-from sigps.system.checkpoint.state_log import Checkpoint
+
+if TYPE_CHECKING:
+    from sigps.system.checkpoint.state_log import Checkpoint
 
 __all__ = ["GIGABYTES_PER_SECOND_OF_A_CORE", "UNLIMITED", "Master", "lease_size"]
 

@@ -10,14 +10,13 @@ import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sigps.account import spent_on
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
-from sigps.device import nccl
 from sigps.device.cpu import Threads, available_cores
 from sigps.engine.contract import Executable, RunContext, RunOptions
 from sigps.engine.exchange import Exchange, NoExchange
@@ -28,21 +27,19 @@ from sigps.engine.table import ENGINES, engine_of
 from sigps.errors import ConfigError, StateLogError
 from sigps.graph.building.vertex_columns import values_of
 from sigps.graph.graph import Graph
-from sigps.graph.measures.neighbourhood import neighbourhoods
 from sigps.graph.partitioning.partition import Assignment, PartitionFunction
-from sigps.group.watch import Faults
+from sigps.group.limits import Faults
 from sigps.model.vertex import Vertex
-from sigps.system.checkpoint.files import Manifest
-from sigps.system.checkpoint.lock import locked
-from sigps.system.checkpoint.resume import Identity, find_log, read_snapshot, stats_of
-from sigps.system.checkpoint.state_log import Checkpoint, StateLog
 from sigps.system.data_locator import DataLocator, DeviceLocator
 from sigps.system.master import Master, Reason
-from sigps.system.message_center import MessageCenter
 from sigps.system.rank_facts import RankFacts, ranks_of_run
 from sigps.system.transport import Transport, choose_transport, needs_hosts
 from sigps.system.turns import current_turns
 from sigps.system.worker import Worker
+
+if TYPE_CHECKING:
+    from sigps.system.checkpoint.files import Manifest
+    from sigps.system.checkpoint.state_log import Checkpoint, StateLog
 
 __all__ = ["RankResult", "Saving", "WorkerManager", "bound_cores"]
 
@@ -208,12 +205,18 @@ class WorkerManager:
         limits = Faults(math.inf) if faults is None else faults
         own_logs: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
         if saving is not None:
+            from sigps.system.checkpoint.lock import locked
+
             own_logs = locked(saving.checkpoint.folder, self._group, type(saving.program).__qualname__)
         with self._group.status.limits(limits.silent_seconds, limits.superstep_seconds), own_logs:
             status = self._group.status
             with status.during("preparing the run"):
                 state_log, found = self._logs(saving, max_supersteps, options.initial)
-                stats = StatsLog(stats_of(found) if found else ())
+                stats = StatsLog()
+                if found is not None:
+                    from sigps.system.checkpoint.resume import stats_of
+
+                    stats.extend(stats_of(found))
                 registrations = self._register(program, executable, options, saving)
                 chosen = self._transport(executable, registrations, transport, found)
                 options = self._options(options, registrations, chosen, faults)
@@ -253,6 +256,8 @@ class WorkerManager:
                         own = values_of(self.graph, values, worker.subgraph.owned_gids)
                         worker.engine.begin(name, own)
                 elif saving is not None:
+                    from sigps.system.checkpoint.resume import read_snapshot
+
                     with status.during("reading the state log"):
                         folder = saving.checkpoint.folder
                         snapshot = read_snapshot(folder, found, self._group, assignment)
@@ -338,6 +343,8 @@ class WorkerManager:
             return
         is_one_kind = len({rank["device"] for rank in registrations}) == 1
         counting = executable.spec if is_one_kind else ENGINES[-1]
+        from sigps.graph.measures.neighbourhood import neighbourhoods
+
         found = neighbourhoods(self.graph, counting.count_share(executable, threads))
         for field, measure in measures.items():
             worker.engine.begin(field, getattr(found, measure)[worker.subgraph.owned_gids])
@@ -348,6 +355,9 @@ class WorkerManager:
         """Return what this run writes to, and the log that it goes on from."""
         if saving is None:
             return None, None
+        from sigps.system.checkpoint.resume import Identity, find_log
+        from sigps.system.checkpoint.state_log import StateLog
+
         identity = Identity.of(saving.program, self.graph, saving.precision, initial)
         checkpoint, found = saving.checkpoint, None
         if saving.resumes:
@@ -397,11 +407,15 @@ class WorkerManager:
 
     def _exchange(self, assignment: Assignment, subgraph: Subgraph, transport: Transport) -> Exchange:
         group = self._group
+        if group.size == 1 and transport != "nccl":
+            return NoExchange(DataLocator(self.graph, assignment, subgraph).gids)
+        from sigps.device import nccl
+        from sigps.system.message_center import MessageCenter
+
         if transport == "nccl":
             located = DeviceLocator(self.graph, assignment, subgraph)
             return MessageCenter(group, subgraph, located, nccl.connect(group))
-        locator = DataLocator(self.graph, assignment, subgraph)
-        return NoExchange(locator.gids) if group.size == 1 else MessageCenter(group, subgraph, locator)
+        return MessageCenter(group, subgraph, DataLocator(self.graph, assignment, subgraph))
 
 
 def _check_mixture(

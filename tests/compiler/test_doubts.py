@@ -9,8 +9,8 @@ from cells import program_of
 
 import sigps.apps
 from sigps import Vertex
-from sigps.compiler import explain
 from sigps.compiler.doubts import find_doubts
+from sigps.compiler.explain import explain
 from sigps.compiler.frontend.analysis import analyse
 
 APPS = [c for c in vars(sigps.apps).values() if inspect.isclass(c) and issubclass(c, Vertex)]

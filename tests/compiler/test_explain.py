@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sigps import Aggregator, Param, State, Vector, Vertex
 from sigps.apps import BFS, SSSP, WCC, BiTriDN, DegreeHistogram
-from sigps.compiler import explain
+from sigps.compiler.explain import explain
 
 
 class Factors(Vertex, message=Vector[float, "rank"]):

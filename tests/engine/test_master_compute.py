@@ -27,7 +27,7 @@ from sigps import (
     Vertex,
     run,
 )
-from sigps.compiler import explain
+from sigps.compiler.explain import explain
 from sigps.compiler.frontend.analysis import analyse
 
 GRAPHS = [name for name in BATTERY if name != "empty"]

@@ -26,7 +26,7 @@ from sigps import (
     requires,
     run,
 )
-from sigps.compiler import explain
+from sigps.compiler.explain import explain
 
 
 class Limited(Vertex):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -13,19 +14,6 @@ from sigps.compiler.cpu.functions import adds_floats, aggregates_floats, build_f
 from sigps.compiler.cpu.inference import infer_types
 from sigps.compiler.cpu.rows import Dtypes, rows
 from sigps.compiler.program import VertexProgram, empty_value
-from sigps.kernels.cpu import (
-    asynchronous,
-    contraction,
-    direct_messages,
-    edge_schedule,
-    fused,
-    grouped,
-    lanes,
-    live,
-    monotone,
-    pull,
-    push,
-)
 from sigps.kernels.cpu.arguments import Outbox
 from sigps.kernels.cpu.functions import Functions as LoopFunctions
 from sigps.native.builder import Functions
@@ -69,7 +57,9 @@ class NativeProgram:
         program = self.program
         deterministic = deterministic and (adds_floats(program, self.slots) or aggregates_floats(program))
         if (name, deterministic, num_lanes) not in self._loops:
-            module = next(m for m in _MODULES if name in m.__all__)
+            module = import_module(
+                f"sigps.kernels.cpu.{next(m for m, loops in LOOPS.items() if name in loops)}"
+            )
             loop = getattr(module, name)(self._functions(deterministic, num_lanes))
             key = f"{program.key} {name} {deterministic} {num_lanes}"
             self._loops[name, deterministic, num_lanes] = Kernel(loop, key, self._typed)
@@ -92,19 +82,27 @@ class NativeProgram:
         return Outbox(sent, records)
 
 
-_MODULES = (
-    pull,
-    push,
-    direct_messages,
-    monotone,
-    edge_schedule,
-    fused,
-    grouped,
-    lanes,
-    live,
-    asynchronous,
-    contraction,
-)
+LOOPS = {
+    "pull": ("gather_combined", "gather_listed"),
+    "push": ("apply_bins", "compute_listed", "scatter_binned", "scatter_direct"),
+    "direct_messages": ("combine_messages", "compute_direct"),
+    "monotone": ("gather_better", "gather_better_first", "store_last"),
+    "edge_schedule": ("combine_edges",),
+    "fused": ("run_fused",),
+    "grouped": ("gather_grouped", "group_messages", "sort_list"),
+    "lanes": ("combine_lanes", "compute_lanes", "gather_lanes", "run_lanes", "scatter_lanes"),
+    "live": (
+        "find_improved",
+        "find_tight",
+        "gather_better_listed",
+        "order_listed",
+        "trim_unsupported",
+        "unorder_dependent",
+    ),
+    "asynchronous": ("run_blocks",),
+    "contraction": ("run_contraction",),
+}
+"""The loops of each module of `kernels/cpu` that are made for programs; a run imports those that it calls."""
 
 
 def compile_for_cpu(program: VertexProgram, columns: Mapping[str, np.dtype[Any]]) -> NativeProgram:

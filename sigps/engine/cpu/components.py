@@ -22,12 +22,7 @@ from sigps.engine.stats import AT_ONCE, SuperstepStats
 from sigps.engine.superstep import Done, Fused
 from sigps.kernels.cpu import components as kernels
 
-__all__ = ["Components", "finds_components"]
-
-
-def finds_components(state: RunState) -> bool:
-    """Tell whether the strategy is for this run, of one rank and a program that has a priority-order form."""
-    return state.subgraph.is_mesh and state.subgraph.goes_both_ways
+__all__ = ["Components"]
 
 
 class Components:

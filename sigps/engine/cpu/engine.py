@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +26,9 @@ from sigps.compiler.program import Delivery
 from sigps.device.cpu import Threads
 from sigps.engine.contract import by_gid
 from sigps.engine.counters import Counters, Everywhere
-from sigps.engine.cpu.asynchronous import Asynchronous, Automatic, Contraction
-from sigps.engine.cpu.asynchronous import Schedule as BlockSchedule
-from sigps.engine.cpu.components import Components, finds_components
 from sigps.engine.cpu.direct_messages import DirectMessages
-from sigps.engine.cpu.edge_schedule import EdgePass
 from sigps.engine.cpu.fused import MOST_WORK_OF_ALL, FusedLoop, most_work_alone
 from sigps.engine.cpu.monotone import LastRecords, has_order
-from sigps.engine.cpu.path_lengths import path_lengths
 from sigps.engine.cpu.priority import Buckets
 from sigps.engine.cpu.records import Records
 from sigps.engine.cpu.run_state import RunState
@@ -48,6 +43,10 @@ from sigps.engine.superstep import Done, Fused, run_supersteps
 from sigps.errors import ConfigError
 from sigps.native.interrupt import watching
 from sigps.native.kernel import LoopFaultError
+
+if TYPE_CHECKING:
+    from sigps.engine.cpu.asynchronous import Schedule as BlockSchedule
+    from sigps.engine.cpu.edge_schedule import EdgePass
 
 __all__ = ["Engine"]
 
@@ -94,7 +93,7 @@ class Engine:
         may_reorder = asynchronous and not by_edge
         is_ordered = may_reorder and native.priority_form is not None and blocks is None
         at_once = may_reorder and forced is None and exchange.size == 1
-        has_components = at_once and is_ordered and finds_components(state)
+        has_components = at_once and is_ordered and subgraph.is_mesh and subgraph.goes_both_ways
         self._order = PriorityOrder(state) if is_ordered and not has_components else None
         monotone = None if is_ordered or by_edge or self.is_streaming else native.monotone
         kept = None
@@ -106,7 +105,7 @@ class Engine:
             state.native = monotone
         self._plain = native
         self._records = self._make_records(state, forced, kept)
-        self._by_edge = EdgePass(state.pull_edges, state.owned_by_all, threads) if by_edge else None
+        self._by_edge = self._make_pass(state) if by_edge else None
         self._direct: DirectMessages | None = None
         if program.delivery is Delivery.DIRECT:
             self._direct = self._make_direct(state)
@@ -117,15 +116,26 @@ class Engine:
         if blocks is not None:
             self._fused = self._without_barriers(kept, blocks)
         elif has_components:
+            from sigps.engine.cpu.components import Components
+
             self._fused = Components(state, self._fused)
         elif at_once:
             supersteps = self._fused
-            self._fused = path_lengths(state, supersteps)
+            if program.path_lengths is not None and subgraph.is_mesh:
+                from sigps.engine.cpu.path_lengths import path_lengths
+
+                self._fused = path_lengths(state, program.path_lengths, supersteps)
             if self._fused is supersteps and kept is not None and self._has_order:
                 self._fused = self._automatic(kept, supersteps)
         self._ghosts = np.empty(0, dtype=np.int64)
         self._edge_bytes = 0
         self.aggregates = state.aggregates
+
+    def _make_pass(self, state: RunState) -> EdgePass:
+        """Return what goes along all edges."""
+        from sigps.engine.cpu.edge_schedule import EdgePass
+
+        return EdgePass(state.pull_edges, state.owned_by_all, state.threads)
 
     def _make_direct(self, state: RunState) -> DirectMessages:
         """Return what computes where messages are direct ones."""
@@ -141,9 +151,14 @@ class Engine:
         why = _why_no_barriers(self._state)
         if not why:
             return supersteps
+        from sigps.engine.cpu.asynchronous import Asynchronous, Automatic
+        from sigps.engine.cpu.asynchronous import Schedule as BlockSchedule
+
         return Automatic(supersteps, Asynchronous(self._state, kept, BlockSchedule()), self._state, why)
 
     def _without_barriers(self, kept: LastRecords | None, blocks: BlockSchedule) -> Fused:
+        from sigps.engine.cpu.asynchronous import Asynchronous, Contraction
+
         state, claim = self._state, self._state.program.asynchronous
         if claim is not None and claim.factor is not None:
             return Contraction(state, blocks)

@@ -30,11 +30,9 @@ _MOST_WORK = 1 << 22
 """Edges after which a loop returns, in some ten milliseconds, so that a run can be interrupted."""
 
 
-def path_lengths(state: RunState, otherwise: Fused | None) -> Fused | None:
-    """Return the strategy for a run before superstep 0; `otherwise` where it does not pay."""
-    claim, subgraph = state.program.path_lengths, state.subgraph
-    if claim is None or not subgraph.is_mesh:
-        return otherwise
+def path_lengths(state: RunState, claim: Claim, otherwise: Fused | None) -> Fused | None:
+    """Return the strategy for a run on a mesh before superstep 0; `otherwise` where it does not pay."""
+    subgraph = state.subgraph
     name = state.program.edge_columns[claim.column]
     weights = subgraph.derived(f"weights {name}", lambda: _measure(subgraph, name, state.threads))
     labels = choose_labels(weights, subgraph.num_vertices, state.program.state_dtypes[claim.length])

@@ -18,7 +18,6 @@ from sigps.engine.counters import Counters
 from sigps.engine.cpu.work import edges_of, split_list, walked_edges, with_marks
 from sigps.engine.exchange import Exchange
 from sigps.engine.partition.edge_states import EdgeStates, check_names
-from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.kernels.cpu.arguments import (
     ACTIVE,
@@ -85,8 +84,7 @@ class RunState:
         self.senders: NDArray[np.uint32] | None = None
         self.active: NDArray[np.uint32] | None = None
         self.edge_states = _edge_states(self)
-        is_streamed = isinstance(subgraph.incoming, StreamedEdges)
-        walked = () if is_streamed else walked_edges(program, subgraph, self.edge_states)
+        walked = () if subgraph.incoming.is_streamed else walked_edges(program, subgraph, self.edge_states)
         self.owned_by_all = OwnedVertices(
             subgraph.ids, subgraph.incoming.offsets, subgraph.out_degrees, walked
         )

@@ -83,9 +83,11 @@ class CpuSpec(EngineSpec):
         return self._made(CpuEngine, context)
 
     def _made(self, engine: type[CpuEngine], context: RunContext, **more: Any) -> CpuEngine:
-        from sigps.engine.cpu.asynchronous import Schedule as BlockSchedule
+        options, blocks = context.options, None
+        if options.asynchronous is True:
+            from sigps.engine.cpu.asynchronous import Schedule as BlockSchedule
 
-        options = context.options
+            blocks = BlockSchedule()
         return engine(
             context.executable.code,
             context.params(),
@@ -95,7 +97,7 @@ class CpuSpec(EngineSpec):
             deterministic=options.deterministic,
             forced=options.forced,
             asynchronous=bool(options.asynchronous),
-            blocks=BlockSchedule() if options.asynchronous is True else None,
+            blocks=blocks,
             master=MasterCompute.of(context),
             schedule=options.schedule,
             **more,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +32,10 @@ class EdgeList:
     """Edges grouped by one end: `offsets` [rows + 1] uint64, `ends` the other end, `columns` in the same order.
 
     Rows that versions of a graph share lie anywhere: `offsets` [rows] says where each begins, `stops` [rows] where it
-    stops. Only `engine/cpu/live.py` makes such lists.
+    stops. Only `engine/cpu/live.py` makes such lists. `is_streamed` says of a class that only `offsets` are in memory.
     """
 
+    is_streamed: ClassVar[bool] = False
     offsets: NDArray[np.uint64]
     ends: NDArray[Any]
     columns: Mapping[str, NDArray[Any]]

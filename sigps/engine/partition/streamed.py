@@ -43,6 +43,7 @@ class StreamedEdges(EdgeList):
             self, "offsets", np.pad(rows.offsets, (0, without), mode="edge") if without else rows.offsets
         )
 
+    is_streamed = True
     rows: PagedRows
     local_of: NDArray[np.uint32] | None
 

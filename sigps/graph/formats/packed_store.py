@@ -115,6 +115,8 @@ class PackedArrays(GraphArrays):
         order: The vertex of each row; None if rows are vertices.
     """
 
+    is_packed = True
+
     def __init__(
         self, store: OpenStore, rows: PackedRows, order: NDArray[np.uint32] | None, group: Group
     ) -> None:
