@@ -34,6 +34,8 @@ class Streaming:
         resident: Bytes of a rank by purpose.
         cached: Bytes of unpacked edges that are kept beside them.
         streamed: Packed bytes that a superstep reads in which all edges matter.
+        arcs: Edges that are unpacked then.
+        rows: Their rows.
         needed: Bytes with all edges in memory.
         where: The store.
         why: Why it streams.
@@ -42,6 +44,8 @@ class Streaming:
     resident: dict[str, int]
     cached: int
     streamed: int
+    arcs: int
+    rows: int
     needed: int
     where: str
     why: str
@@ -143,9 +147,10 @@ def decide_streaming(
     packed = own.words.nbytes + sum(c.words.nbytes for name, c in own.columns.items() if name in names)
     unpacked = int(arcs[rank]) * an_edge
     cached = min(spare, unpacked)
-    streamed = packed - packed * cached // max(unpacked, 1)
+    left = 1 - cached / max(unpacked, 1)
+    streamed, read_arcs, read_rows = (int(left * n) for n in (packed, arcs[rank], vertices[rank]))
     why = "it was asked for" if limit is None or needed <= limit else f"host_memory is {_text(limit)}"
-    return Streaming(resident, cached, streamed, needed, rows.where, why)
+    return Streaming(resident, cached, streamed, read_arcs, read_rows, needed, rows.where, why)
 
 
 def device_limit(device_memory: int | str | None, stream: Stream, device: str, num_ranks: int) -> int | None:

@@ -90,7 +90,7 @@ def plan(
     if kind != "h200" and needed > memory_here:
         here = f"{num_ranks} rank{'s' * (num_ranks > 1)} on this machine need {bytes_text(needed)}"
         click.echo(f"{here}, and it has {bytes_text(memory_here)}: use more machines")
-    for line in _time_lines(job, derived, size, partitions, state_bytes, supersteps, device_kind):
+    for line in _time_lines(job, derived, size, partitions, state_bytes, supersteps, device_kind, streaming):
         click.echo(line)
     if num_ranks > 1 and not loads:
         click.echo("cut is that of chance, and ghosts are at their most: --load counts them")
@@ -104,7 +104,6 @@ def _streaming(
     Raises:
         SigpsError: If it is to stream and cannot, or does not fit its limit.
     """
-    from sigps.device.cpu import available_cores
     from sigps.engine.contract import RunOptions
     from sigps.graph.load import open_store
     from sigps.group import Alone
@@ -126,8 +125,15 @@ def _streaming(
         ),
         host_memory=engine.host_memory,
         stream=engine.stream,
-        threads=[engine.threads or max(1, available_cores() // num_ranks)] * num_ranks,
+        threads=[_threads_of(job, num_ranks)] * num_ranks,
     )
+
+
+def _threads_of(job: JobConfig, num_ranks: int) -> int:
+    """Return the threads of each rank, where all are on one host."""
+    from sigps.device.cpu import available_cores
+
+    return job.engine.threads or max(1, available_cores() // num_ranks)
 
 
 def _on_any_machine(job: JobConfig) -> JobConfig:
@@ -196,6 +202,7 @@ def _time_lines(
     state_bytes: int,
     supersteps: int | None,
     device_kind: DeviceKind | None,
+    streaming: Streaming | None,
 ) -> Iterator[str]:
     """Yield the lines about the predicted times."""
     from sigps.cli.plan import forecast
@@ -219,6 +226,8 @@ def _time_lines(
     rows = forecast.forecasts(program, size, partitions, by_count, state_bytes, known)
     yield f"predicted for {by_count[num_ranks].name}, {forecast.basis(kind, num_ranks, transport)}:"
     yield from (f"  {line}" for line in forecast.table(rows))
+    if streaming is not None and kind == "cpu":
+        yield forecast.streamed_line(rows[-1], streaming, _threads_of(job, num_ranks))
     if advice := forecast.advise(rows, size.num_edges, known, is_search=is_search):
         yield advice
     may_reorder = job.engine.asynchronous == "auto" and limit is None and job.checkpoint is None

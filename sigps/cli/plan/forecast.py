@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sigps.costs.sizes import PartitionSize, Size
     from sigps.engine.contract import DeviceKind
     from sigps.job.config import JobConfig
+    from sigps.job.streaming import Streaming
 
 __all__ = [
     "Forecast",
@@ -30,6 +31,7 @@ __all__ = [
     "obstacle",
     "rank_counts",
     "steps_of_generator",
+    "streamed_line",
     "table",
 ]
 
@@ -187,6 +189,17 @@ def table(rows: Sequence[Forecast]) -> list[str]:
             times = ["does not fit", f"{bytes_text(row.missing_bytes)} short"]
         cells.append([str(row.num_ranks), cut, f"{row.partition.ghosts:,}", *times])
     return aligned(cells)
+
+
+def streamed_line(row: Forecast, streaming: Streaming, num_threads: int) -> str:
+    """Return what a superstep takes that reads all edges of a packed store, and from which disk, in words."""
+    unpacking = prediction.unpacking_seconds(streaming.arcs, streaming.rows, num_threads)
+    seconds = row.dense + unpacking
+    text = f"streamed, a dense superstep takes {seconds_text(seconds)}, of which unpacking {seconds_text(unpacking)}"
+    if not streaming.streamed:
+        return text
+    least = bytes_text(streaming.streamed / seconds)
+    return f"{text}; from a disk that reads less than {least}/s as long as reading takes"
 
 
 def advise(

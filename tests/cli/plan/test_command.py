@@ -51,6 +51,10 @@ def test_a_job_that_streams(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     lines = capsys.readouterr().out.splitlines()
     named = {line.split()[0]: line for line in lines if line.startswith("  ")}
     assert {"graph", "state", "messages", "unpacking", "cached", "all", "streamed"} <= named.keys()
+    assert any(
+        re.match(r"streamed, a dense superstep takes .*, of which unpacking .*; from a disk .*/s", line)
+        for line in lines
+    )
     assert any(line.startswith("it streams: ") and "host_memory is 5.7 MiB" in line for line in lines)
     assert cli.execute(["plan", str(path), "-n", "2"]) == 0
     text = capsys.readouterr().out

@@ -14,6 +14,7 @@ from sigps.cli.plan.prediction import (
     most_edges_of_small,
     most_supersteps,
     search_seconds,
+    unpacking_seconds,
 )
 from sigps.costs.sizes import PartitionSize, even_partition
 from sigps.costs.work import Work
@@ -92,6 +93,16 @@ def test_pagerank_on_two_cores(size: tuple[int, int], milliseconds: float, toler
     """Kron-18 has its records in a cache, which the bandwidth of memory does not bound."""
     seconds = dense_seconds(PartitionSize(*size), PAGERANK, cpu_cores(2, 1), 1)
     assert is_near(seconds, milliseconds * 1e-3, tolerance)
+
+
+# Nanoseconds an arc on one core, reading included.
+@pytest.mark.parametrize(
+    ("arcs", "rows", "nanoseconds"),
+    [(31_401_118, 1_048_576, 2.2), (31_401_118, 646_000, 1.75), (15_992_000, 4_000_000, 3.2)],
+)
+def test_unpacking_is_predicted_within_a_fifth(arcs: int, rows: int, nanoseconds: float) -> None:
+    assert is_near(unpacking_seconds(arcs, rows, 1), arcs * nanoseconds * 1e-9, 1.2)
+    assert unpacking_seconds(arcs, rows, 4) == unpacking_seconds(arcs, rows, 1) / 4
 
 
 def test_ranks_of_one_host_share_its_cores() -> None:
