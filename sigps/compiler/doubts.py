@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
+from sigps.native.trees import copied
 
 __all__ = ["find_doubts"]
 
@@ -146,4 +146,4 @@ def _as_written(node: ast.AST) -> str:
             prefix = next((p for p in ("__s_", "__p_", "__a_") if name.id.startswith(p)), None)
             return ast.Name(f"self.{name.id[len(prefix) :]}", name.ctx) if prefix else name
 
-    return ast.unparse(Named().visit(copy.deepcopy(node)))
+    return ast.unparse(Named().visit(copied(node)))

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from sigps.errors import CompileError
+from sigps.native.trees import copied
 
 __all__ = ["UnfitError", "as_written", "global_names", "parse_function", "reject"]
 
@@ -61,7 +62,7 @@ def parse_function(function: Callable[..., Any], owner: str) -> ast.FunctionDef:
             longer what the function was made from.
     """
     if hasattr(function, "sigps_tree"):  # made by a front end, of functions that were parsed
-        made: ast.FunctionDef = copy.deepcopy(function.sigps_tree)
+        made: ast.FunctionDef = copied(function.sigps_tree)
         return made
     code = function.__code__
     if hasattr(function, "__wrapped__"):

@@ -9,8 +9,9 @@ self.y = t
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Iterable, Iterator, Sequence
+
+from sigps.native.trees import copied
 
 __all__ = ["split_variables"]
 
@@ -20,7 +21,7 @@ Reaching = dict[str, frozenset[int]] | None
 
 def split_variables(tree: ast.FunctionDef) -> ast.FunctionDef:
     """Return a copy of a function in which the name of each web of assignments is its own."""
-    tree = copy.deepcopy(tree)
+    tree = copied(tree)
     flow = _Flow()
     flow.block(tree.body, {arg.arg: flow.assignment(arg) for arg in tree.args.args})
     flow.rename()

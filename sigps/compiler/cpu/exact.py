@@ -10,7 +10,6 @@ A slot that adds up floats becomes four slots of whole numbers, and so does an a
 from __future__ import annotations
 
 import ast
-import copy
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -23,6 +22,7 @@ from sigps.compiler.program import Consumption, Slot, VertexProgram
 from sigps.model.aggregator import cells_of
 from sigps.native.builder import Functions
 from sigps.native.sums import WORDS, added, added_each, rounded, rounded_each, spread, spread_each
+from sigps.native.trees import copied
 
 __all__ = ["with_exact_sums"]
 
@@ -59,7 +59,7 @@ def _with_exact_sums(
     program = replace(program, is_deterministic=True, key=f"{program.key} deterministic {sums}")
     if not any(sums) and not any(totals):
         return program
-    module = copy.deepcopy(program.module)
+    module = copied(program.module)
     functions = {f.name: f for f in module.body if isinstance(f, ast.FunctionDef)}
     for function in functions.values():
         function.body = _unpacked(function.body, "__inbox", sums, [np.dtype(np.float64)] * len(sums))
@@ -90,7 +90,7 @@ def _with_exact_sums(
 
 def _of_words(module: ast.Module, totals: Sums, dtypes: Sequence[np.dtype[Any]]) -> ast.Module:
     """Return the module of `master` reading the aggregators' words; what it calls gets its values."""
-    made = copy.deepcopy(module)
+    made = copied(module)
     for function in made.body:
         if isinstance(function, ast.FunctionDef) and function.name == "master":
             function.body = _unpacked(function.body, "__aggregates", totals, dtypes)

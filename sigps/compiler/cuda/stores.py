@@ -8,7 +8,8 @@ a minimum spanning forest writes to edges in two of its five phases.
 from __future__ import annotations
 
 import ast
-import copy
+
+from sigps.native.trees import copied
 
 __all__ = ["reporting_changes", "reports_changes"]
 
@@ -26,7 +27,7 @@ def reporting_changes(module: ast.Module) -> ast.Module:
 
     And last, whether it wrote to edges.
     """
-    written = copy.deepcopy(module)
+    written = copied(module)
     function = _compute(written)
     names = [*_fields(function), _EDGES]
     function.body = [s for statement in function.body for s in _Reporting(names).flattened(statement)]

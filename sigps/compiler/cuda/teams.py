@@ -23,11 +23,11 @@ CPU's loops run the program as it is.
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeGuard
 
 from sigps.compiler.program import Consumption, Delivery, VertexProgram, join_of
+from sigps.native.trees import copied
 from sigps.native.unset import read_before_set
 
 __all__ = ["divided", "divides"]
@@ -63,7 +63,7 @@ def divided(module: ast.Module, *, by_warp: bool) -> ast.Module | None:
         module: The functions.
         by_warp: Whether members are warps, which share loops over edges alone; else threads.
     """
-    written = copy.deepcopy(module)
+    written = copied(module)
     functions = {n.name: n for n in written.body if isinstance(n, ast.FunctionDef)}
     compute = functions["compute"]
     walks = {name for name, f in functions.items() if name != "compute" and _looks(f, frozenset())}

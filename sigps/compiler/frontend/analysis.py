@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import dataclasses
 import hashlib
 import threading
@@ -50,6 +49,7 @@ from sigps.model.vector import VectorType
 from sigps.model.vertex import Vertex
 from sigps.native.primitives import VALUE_FUNCTIONS
 from sigps.native.source import reject
+from sigps.native.trees import copied
 
 __all__ = ["analyse"]
 
@@ -281,7 +281,7 @@ def _methods(subject: Subject, names: set[str]) -> list[ast.stmt]:
         if name in done:
             continue
         done.add(name)
-        tree = copy.deepcopy(subject.tree(name))
+        tree = copied(subject.tree(name))
         check_fields(tree, subject)
         params = [arg.arg for arg in tree.args.args]
         context: list[str] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 
 from sigps.compiler.frontend.absent import message_of, nested
 from sigps.compiler.frontend.lower import unpack
@@ -21,6 +20,7 @@ from sigps.compiler.frontend.syntax import (
 )
 from sigps.compiler.program import Slot
 from sigps.model.records import Record
+from sigps.native.trees import copied
 
 __all__ = ["emit", "fold", "key", "lift", "merge"]
 
@@ -102,7 +102,7 @@ def key(subject: Subject, messages: Messages, tree: ast.FunctionDef) -> ast.stmt
     """Build `key`: what lists of messages are sorted by."""
     assert messages.key is not None
     start = unpack(subject, "__env", "__params") + _bound_message(subject)
-    body = [*start, ast.Return(copy.deepcopy(messages.key))]
+    body = [*start, ast.Return(copied(messages.key))]
     return at([function("key", ["__env", "__params", "__message"], body)], tree)[0]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import operator
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from sigps.compiler.frontend.syntax import at, cast, is_self, visited
+from sigps.native.trees import copied
 
 __all__ = ["Constants", "constant_of", "fold_constants"]
 
@@ -35,7 +35,7 @@ class Constants:
 
 def fold_constants(tree: ast.FunctionDef, fixed: Constants) -> ast.FunctionDef:
     """Return a copy with constants in place and without the branches that never run."""
-    folded: ast.FunctionDef = _Folder(fixed).visit(copy.deepcopy(tree))
+    folded: ast.FunctionDef = _Folder(fixed).visit(copied(tree))
     return folded
 
 

@@ -11,12 +11,12 @@ x.bit_count(), x.bit_length()                           ->  functions
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sigps.compiler.frontend.syntax import at, expression, statements
 from sigps.native.source import reject
+from sigps.native.trees import copied
 
 __all__ = ["BIT_FUNCTIONS", "OWN", "desugar"]
 
@@ -65,7 +65,7 @@ def desugar(tree: ast.FunctionDef) -> ast.FunctionDef:
         for n in ast.walk(tree)
     ):
         return tree
-    written = copy.deepcopy(tree)
+    written = copied(tree)
     written.body = _Desugar().block(written.body)
     for node in ast.walk(written):
         node.sigps_file = tree.sigps_file  # type: ignore[attr-defined]
@@ -227,7 +227,7 @@ class _Desugar:
         for case in reversed(node.cases):
             tests, bound = self._pattern(case.pattern, names)
             if case.guard is not None:
-                tests.append(_Renamed(bound).visit(copy.deepcopy(case.guard)))
+                tests.append(_Renamed(bound).visit(copied(case.guard)))
             binding: list[ast.stmt] = [
                 ast.Assign([ast.Name(name, ast.Store())], ast.Name(value, ast.Load()))
                 for name, value in bound.items()

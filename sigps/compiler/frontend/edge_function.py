@@ -7,7 +7,6 @@ The record holds the largest subexpressions of a message that depend on the send
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,6 +28,7 @@ from sigps.compiler.frontend.syntax import (
     tuple_of,
 )
 from sigps.compiler.program import Delivery
+from sigps.native.trees import copied
 
 __all__ = ["Sends", "as_record", "no_message"]
 
@@ -143,7 +143,7 @@ class _Site(ast.NodeTransformer):
             block = statement.body
         self._edge_locals = assigned_names(block)
         self._vertex_locals = local_names - self._edge_locals - {self._edge}
-        self.edge_body = [self.visit(copy.deepcopy(s)) for s in block]
+        self.edge_body = [self.visit(copied(s)) for s in block]
         if isinstance(statement, ast.For):
             self.edge_body += self.nothing()
         self.is_plain = not isinstance(statement, ast.For) and len(self.captures) == len(self._dtypes)

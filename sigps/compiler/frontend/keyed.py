@@ -10,12 +10,12 @@ In the form on the right all passes know what to do with the names of the expres
 from __future__ import annotations
 
 import ast
-import copy
 from dataclasses import dataclass
 from typing import NoReturn
 
 from sigps.compiler.frontend.syntax import at, substitute
 from sigps.native.source import reject
+from sigps.native.trees import copied
 
 __all__ = ["Keyed", "applied", "is_grouped", "match_keyed", "spell_out_keys"]
 
@@ -60,7 +60,7 @@ def spell_out_keys(tree: ast.FunctionDef) -> ast.FunctionDef:
     """
     if not any(_method(node) for node in ast.walk(tree)):
         return tree
-    written: ast.FunctionDef = _SpellOut().visit(copy.deepcopy(tree))
+    written: ast.FunctionDef = _SpellOut().visit(copied(tree))
     return written
 
 
@@ -101,7 +101,7 @@ class _SpellOut(ast.NodeTransformer):
         parts: list[ast.expr] = [applied(given["key"], message) if "key" in given else message]
         parts += [applied(given["weight"], message)] if "weight" in given else []
         assert isinstance(node.func, ast.Attribute)
-        each = ast.comprehension(ast.Name(_MESSAGE, ast.Store()), copy.deepcopy(node.func.value), [], 0)
+        each = ast.comprehension(ast.Name(_MESSAGE, ast.Store()), copied(node.func.value), [], 0)
         node.args = at([ast.GeneratorExp(ast.Tuple(parts, ast.Load()), [each])], node)
         node.keywords = [ast.keyword("default", given["default"])] if "default" in given else []
         return ast.fix_missing_locations(node)
@@ -124,7 +124,7 @@ def applied(function: ast.expr, value: ast.expr) -> ast.expr:
         return substitute(function.body, {arguments.args[0].arg: value})
     if not isinstance(function, (ast.Name, ast.Attribute)):
         reject(function, "a key is a lambda or the name of a function: 'key=lambda m: m.distance'")
-    return ast.Call(copy.deepcopy(function), [copy.deepcopy(value)], [])
+    return ast.Call(copied(function), [copied(value)], [])
 
 
 def _reject_call(node: ast.Call, name: str) -> NoReturn:

@@ -11,7 +11,6 @@ messages have no order. Edges and tuples have one: the first with the best key i
 from __future__ import annotations
 
 import ast
-import copy
 from typing import Any
 
 from sigps.compiler.frontend.desugar import OWN
@@ -20,6 +19,7 @@ from sigps.compiler.frontend.keyed import applied, is_grouped
 from sigps.compiler.frontend.syntax import at, expression, tuple_of
 from sigps.native.primitives import max_by, min_by
 from sigps.native.source import reject
+from sigps.native.trees import copied
 
 __all__ = ["KEY_FUNCTIONS", "OWN", "write_keys"]
 
@@ -37,7 +37,7 @@ def write_keys(tree: ast.FunctionDef) -> ast.FunctionDef:
         return tree
     loops = (n for n in ast.walk(tree) if isinstance(n, ast.For) and is_grouped(n.iter))
     groups = {n.target.elts[-1].id for n in loops if isinstance(n.target, ast.Tuple)}  # type: ignore[attr-defined]
-    written: ast.FunctionDef = _Keys(groups).visit(copy.deepcopy(tree))
+    written: ast.FunctionDef = _Keys(groups).visit(copied(tree))
     return written
 
 
@@ -67,7 +67,7 @@ class _Keys(ast.NodeTransformer):
         if others or any(isinstance(value, ast.Starred) for value in values):
             reject(node, f"{name}(a, b, key=...) takes values and a key, nothing else")
         keys = tuple_of([applied(key, value) for value in values])
-        return at([ast.Call(function, [keys, tuple_of(copy.deepcopy(values))], [])], node)[0]
+        return at([ast.Call(function, [keys, tuple_of(copied(values))], [])], node)[0]
 
     def _over_many(
         self, function: ast.Name, node: ast.Call, key: ast.expr, others: list[ast.keyword]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 
 from sigps.compiler.frontend.absent import message_of
 from sigps.compiler.frontend.grammar import GROUP
@@ -23,6 +22,7 @@ from sigps.compiler.frontend.syntax import (
 from sigps.compiler.program import Consumption
 from sigps.native.primitives import VALUE_FUNCTIONS
 from sigps.native.source import reject
+from sigps.native.trees import copied
 
 __all__ = ["Listed"]
 
@@ -83,7 +83,7 @@ class Listed(Reader):
         loop.body = [
             *statements(f"{begin} = {end}"),
             assign("__m", self._message(begin)),
-            assign(value, copy.deepcopy(key)),
+            assign(value, copied(key)),
             *statements(f"{end} = {end} + 1"),
             after,
             ast.Assign([target], ast.Name(value, ast.Load())),
@@ -145,7 +145,7 @@ class Listed(Reader):
                 "a program",
             )
         self.result.key_text, self.result.key = text, self.lowered(key)
-        return copy.deepcopy(self.result.key)
+        return copied(self.result.key)
 
     def _message(self, index: str) -> ast.expr:
         parts = [f"__box{i}[{index}]" for i in range(len(self.dtypes))]
@@ -163,7 +163,7 @@ def _loop(text: str, blocks: dict[str, ast.stmt], **parts: ast.expr) -> ast.Whil
     (loop,) = statements(text)
     assert isinstance(loop, ast.While)
     loop.body = [
-        copy.deepcopy(blocks[s.value.id])
+        copied(blocks[s.value.id])
         if isinstance(s, ast.Expr) and isinstance(s.value, ast.Name)
         else substitute(s, parts)
         for s in loop.body

@@ -12,13 +12,13 @@ takes the one that it would take if they came in ascending order, compared field
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
 from sigps.compiler.frontend.reading import NotCombinableError
 from sigps.compiler.frontend.syntax import assigned_names, is_self, loaded_names, substitute
+from sigps.native.trees import copied
 
 __all__ = ["Fold", "Once", "Take", "as_load", "as_store", "read_loop"]
 
@@ -395,7 +395,7 @@ def as_store(node: ast.expr) -> ast.expr:
 
 
 def _in_context(node: ast.expr, context: type[ast.expr_context]) -> ast.expr:
-    node = copy.deepcopy(node)
+    node = copied(node)
     for part in _parts(node):
         if hasattr(part, "ctx"):
             part.ctx = context()

@@ -11,7 +11,6 @@ the host, and the obstacle says which line is the reason.
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -42,6 +41,7 @@ from sigps.native.builder import Functions
 from sigps.native.cpp import CppFunctions
 from sigps.native.primitives import VALUE_FUNCTIONS
 from sigps.native.source import reject
+from sigps.native.trees import copied
 from sigps.native.types import BOOL
 
 __all__ = ["derive_master"]
@@ -104,7 +104,7 @@ def _methods(subject: Subject, names: set[str], precision: Precision) -> list[as
         name = waiting.pop()
         if name in found:
             continue
-        tree = copy.deepcopy(subject.tree(name))
+        tree = copied(subject.tree(name))
         lower = _LowerMaster(subject, precision)
         is_static = subject.is_static(name)
         given = [arg.arg for arg in tree.args.args][0 if is_static else 1 :]
@@ -198,7 +198,7 @@ class _Returns(ast.NodeTransformer):
         self._result = result
 
     def visit_Return(self, node: ast.Return) -> ast.Return:
-        return at([ast.Return(copy.deepcopy(self._result))], node)[0]
+        return at([ast.Return(copied(self._result))], node)[0]
 
 
 def _namespace(subject: Subject, module: ast.Module) -> dict[str, Any]:

@@ -14,7 +14,6 @@ most.
 from __future__ import annotations
 
 import ast
-import copy
 
 from sigps.compiler.frontend.grammar import is_messages
 from sigps.compiler.frontend.keyed import Keyed, match_keyed
@@ -26,6 +25,7 @@ from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import expression, placed, visited
 from sigps.compiler.program import Consumption, Delivery, Slot
 from sigps.native.source import reject
+from sigps.native.trees import copied
 
 __all__ = ["consume_messages"]
 
@@ -46,7 +46,7 @@ def consume_messages(body: list[ast.stmt], subject: Subject, delivery: Delivery)
     try:
         if is_keyed and delivery is Delivery.DIRECT:
             raise NotCombinableError(body[0], "direct messages are listed, so keys are found in lists")
-        return (Grouped if is_keyed else Combined)(subject, body).read(copy.deepcopy(body))
+        return (Grouped if is_keyed else Combined)(subject, body).read(copied(body))
     except NotCombinableError as reason:
         messages = Listed(subject, body).read(body)
         messages.obstacle = str(reason)

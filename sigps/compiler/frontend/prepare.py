@@ -7,7 +7,6 @@ Afterwards the body holds only `self.<field>`, `self.<action>(...)`, calls of me
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from sigps.compiler.frontend.grammar import ACTIONS, check_actions
 from sigps.compiler.frontend.subject import DRAWS, Subject
 from sigps.compiler.frontend.syntax import assigned_names, is_self, rename
 from sigps.native.source import reject
+from sigps.native.trees import copied
 
 __all__ = ["check_call", "check_fields", "inlined", "prepare"]
 
@@ -38,7 +38,7 @@ def inlined(tree: ast.FunctionDef, subject: Subject) -> list[ast.stmt]:
     Raises:
         CompileError: If one of them cannot be put in place where it is called.
     """
-    return _Methods(subject).block(copy.deepcopy(tree.body))
+    return _Methods(subject).block(copied(tree.body))
 
 
 def check_fields(tree: ast.AST, subject: Subject) -> None:
@@ -155,7 +155,7 @@ class _Methods:
             else:
                 target = ast.copy_location(ast.Name(new[param], ast.Store()), placed[param])
                 target.sigps_file = getattr(placed[param], "sigps_file", "")  # type: ignore[attr-defined]
-                binding.append(ast.copy_location(ast.Assign([target], copy.deepcopy(argument)), call))
+                binding.append(ast.copy_location(ast.Assign([target], copied(argument)), call))
         body = rename(tree, new).body
         for node in (n for statement in (*body, *binding) for n in ast.walk(statement)):
             node.sigps_copy = self._num_inlined  # type: ignore[attr-defined]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from sigps.compiler.frontend.syntax import (
 )
 from sigps.compiler.program import Consumption, Slot
 from sigps.native.source import as_written, reject
+from sigps.native.trees import copied
 
 __all__ = ["Messages", "NotCombinableError", "Reader", "bind_message", "first_of_vertex"]
 
@@ -247,7 +247,7 @@ class Reader(ast.NodeTransformer, ABC):
 
     def lowered(self, node: ast.expr) -> ast.expr:
         lower = LowerFields(self.subject)
-        result: ast.expr = lower.visit(copy.deepcopy(node))
+        result: ast.expr = lower.visit(copied(node))
         self.result.methods |= lower.methods
         return result
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +26,7 @@ from sigps.compiler.frontend.syntax import (
 from sigps.compiler.program import Join
 from sigps.native.primitives import VALUE_FUNCTIONS, lost_in_max, lost_in_min
 from sigps.native.source import reject
+from sigps.native.trees import copied
 
 __all__ = [
     "NAN_FUNCTIONS",
@@ -162,7 +162,7 @@ def reduction_call(
     if reduction.needs_default and reduction.key is None:
         # At least one element exists here: the first one is the start.
         first = [assign("__i", ast.Name(span[0], ast.Load())), *item, assign("__acc", element)]
-        before = copy.deepcopy([*first, *statements(start)])
+        before = copied([*first, *statements(start)])
     code = [*before, *loops, *statements(f"return {result}")]
     inside = {
         "__i",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import difflib
 import inspect
 import types
@@ -26,6 +25,7 @@ from sigps.model.records import Record
 from sigps.model.vector import VectorType
 from sigps.model.vertex import Field, Vertex
 from sigps.native.source import parse_function, reject
+from sigps.native.trees import copied
 from sigps.native.unset import check_locals_are_set
 
 __all__ = ["DRAWS", "ENV", "VERTEX", "Precision", "Subject"]
@@ -303,8 +303,7 @@ class Subject:
             )
         else:
             values = [
-                ast.copy_location(ast.Attribute(copy.deepcopy(given), name, ast.Load()), given)
-                for name in names
+                ast.copy_location(ast.Attribute(copied(given), name, ast.Load()), given) for name in names
             ]
         found: list[ast.expr] = []
         for part, value in zip(record.parts, values, strict=True):

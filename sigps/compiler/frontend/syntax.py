@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
+
+from sigps.native.trees import copied
 
 __all__ = [
     "VECTOR",
@@ -134,7 +135,7 @@ def _names(nodes: Iterable[ast.AST], context: type[ast.expr_context]) -> set[str
 
 def rename(tree: Node, names: Mapping[str, str]) -> Node:
     """Return a copy with local names replaced."""
-    tree = copy.deepcopy(tree)
+    tree = copied(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             node.id = names.get(node.id, node.id)
@@ -149,7 +150,7 @@ def substitute(node: Node, parts: Mapping[str, ast.expr]) -> Node:
     class Substitute(ast.NodeTransformer):
         def visit_Name(self, found: ast.Name) -> ast.expr:
             is_read = found.id in parts and isinstance(found.ctx, ast.Load)
-            return copy.deepcopy(parts[found.id]) if is_read else found
+            return copied(parts[found.id]) if is_read else found
 
-    result: Node = Substitute().visit(copy.deepcopy(node))
+    result: Node = Substitute().visit(copied(node))
     return result

@@ -13,7 +13,6 @@ arguments alone, so trying every order proves the shape for all values.
 from __future__ import annotations
 
 import ast
-import copy
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,6 +29,7 @@ from sigps.compiler.proofs.opaque import (
     functions,
     may_not_end,
 )
+from sigps.native.trees import copied
 
 __all__ = ["find_obstacle", "priority_form"]
 
@@ -43,9 +43,9 @@ def priority_form(program: VertexProgram) -> VertexProgram | None:
     """
     if find_obstacle(program) is not None:
         return None
-    module = copy.deepcopy(program.module)
+    module = copied(program.module)
     compute = next(f for f in module.body if isinstance(f, ast.FunctionDef) and f.name == "compute")
-    wrapped = copy.deepcopy(compute)
+    wrapped = copied(compute)
     compute.name = "__compute"
     given = ", ".join(arg.arg for arg in compute.args.args)
     wrapped.body = ast.parse(

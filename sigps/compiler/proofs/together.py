@@ -8,12 +8,12 @@ active, and whoever sends stays active, all do alike: in superstep 0 all run, an
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sigps.compiler.program import Delivery, VertexProgram
+from sigps.native.trees import copied
 
 __all__ = ["sends_together"]
 
@@ -41,7 +41,7 @@ def sends_together(program: VertexProgram) -> bool:
     if program.delivery is not Delivery.RECORD or compute is None:
         return False
     alike = frozenset(f.name for f in program.module.body if isinstance(f, ast.FunctionDef) and _is_alike(f))
-    tree = _WithoutVertex(alike).visit(copy.deepcopy(compute))
+    tree = _WithoutVertex(alike).visit(copied(compute))
     paths = _Paths(_varying(tree), _set_once(tree))
     try:
         paths.follow(tree.body, {_Outcome()}, of_vertex=False)
