@@ -13,12 +13,15 @@ T = TypeVar("T")
 def copied(tree: T) -> T:
     """Return a copy of a syntax tree, or of a list of them, with the marks on its nodes; other values are shared.
 
-    Each pass over a program copies trees. This takes a tenth of `copy.deepcopy`, which took a fifth of an analysis.
+    So are nodes that only say how a name is used, which nothing changes: `ast.parse` shares them, too. Passes over a
+    program copy much, and this takes a sixth of the time of `copy.deepcopy`.
     """
     if isinstance(tree, list):
         return [copied(item) for item in tree]  # type: ignore[return-value]
-    if not isinstance(tree, ast.AST):
+    if not isinstance(tree, ast.AST) or not tree._fields:
         return tree
     made = type(tree).__new__(type(tree))
-    vars(made).update({n: copied(v) if isinstance(v, (ast.AST, list)) else v for n, v in vars(tree).items()})
+    held = vars(made)
+    for name, value in vars(tree).items():
+        held[name] = copied(value) if isinstance(value, (ast.AST, list)) else value
     return made
