@@ -158,7 +158,7 @@ def _updates(program: VertexProgram) -> str:
         return f"a full run after each batch: {found.why}"
     names = ", ".join(found.witnesses)
     also = f"; valid, but perhaps not those of a full run: {names}" if names else ""
-    return f"incremental (monotone): {found.why}{also}"
+    return f"incremental ({found.kind}): {found.why}{also}"
 
 
 def _barriers(program: VertexProgram) -> str:

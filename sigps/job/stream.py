@@ -274,7 +274,7 @@ class _Fields(Mapping[str, NDArray[Any]]):
 
 
 class _LiveRun:
-    """A monotone program on CPU cores that goes on from version to version.
+    """A program on CPU cores that goes on from version to version.
 
     Attributes:
         why: Why it can.
@@ -492,18 +492,21 @@ def _live_run(program: Vertex, graph: Graph, options: Mapping[str, Any]) -> tupl
         or plain.deterministic
     ):
         return None, "max_supersteps, direction, schedule and deterministic are of full runs"
-    if made.executable.code.monotone is None:
+    if found.kind == "first arrival" and (plain.initial or plain.columns):
+        return None, "states begin with given values, and not as if no vertex had acted"
+    if found.kind == "monotone" and made.executable.code.monotone is None:
         return None, "keys of the program have several types"
-    engine, threads = _engine_of(made)
+    engine, threads = _engine_of(made, found)
     engine.has_witnesses = bool(found.witnesses)
     if not engine.has_order:
         return None, "a parameter is NaN, so keys have no order"
     return _LiveRun(made, engine, threads, found, options), found.why
 
 
-def _engine_of(made: Prepared) -> tuple[LiveEngine, Threads]:
+def _engine_of(made: Prepared, found: Incremental) -> tuple[LiveEngine, Threads]:
     from sigps.device.cpu import Threads
     from sigps.engine.contract import Needs, RunContext
+    from sigps.engine.cpu.arrivals import ArrivalEngine
     from sigps.engine.cpu.live import LiveEngine
     from sigps.engine.exchange import NoExchange
     from sigps.engine.laid_out import partition_of
@@ -515,7 +518,10 @@ def _engine_of(made: Prepared) -> tuple[LiveEngine, Threads]:
     exchange = NoExchange(lambda ids, _: graph.ids.to_gids(ids))
     threads = Threads(made.manager.num_threads)
     context = RunContext(made.bound, made.executable, subgraph, exchange, threads, options)
-    engine = LiveEngine(made.executable.code, context.params(), subgraph, exchange, threads)
+    kind = LiveEngine if found.kind == "monotone" else ArrivalEngine
+    engine = kind(made.executable.code, context.params(), subgraph, exchange, threads)
+    if isinstance(engine, ArrivalEngine):
+        engine.level = found.level
     gids = subgraph.owned_gids
     for name, values in options.initial.items():
         engine.begin(name, values[gids])

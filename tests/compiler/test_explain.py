@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sigps import Aggregator, Param, State, Vector, Vertex
-from sigps.apps import BFS, SSSP, WCC, BiTriDN, DegreeHistogram
+from sigps.apps import BFS, SSSP, WCC, BiTriDN, DegreeHistogram, KHop
 from sigps.compiler.explain import explain
 
 
@@ -44,9 +44,12 @@ def test_lanes() -> None:
 
 
 def test_it_says_how_results_follow_updates():
-    lines = {cls: explain(cls).partition("updates      ")[2].partition("\n")[0] for cls in (SSSP, WCC, BFS)}
+    lines = {
+        cls: explain(cls).partition("updates      ")[2].partition("\n")[0] for cls in (SSSP, WCC, BFS, KHop)
+    }
     assert lines[SSSP].startswith("incremental (monotone)")
     assert lines[SSSP].endswith("not those of a full run: parent")
     assert lines[WCC].startswith("incremental (monotone)")
     assert "not those" not in lines[WCC]
-    assert lines[BFS].startswith("a full run after each batch: not monotone")
+    assert lines[BFS].startswith("incremental (first arrival)")
+    assert lines[KHop].startswith("a full run after each batch: not monotone")

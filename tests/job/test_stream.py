@@ -14,7 +14,7 @@ from thread_group import ThreadGroup, run_ranks
 
 import sigps
 from sigps import ConfigError, Graph, GraphError, Param, State, Updates, Vertex, VertexId
-from sigps.apps import BFS, SSSP, WCC, PageRank, Triangles
+from sigps.apps import BFS, SSSP, WCC, KHop, PageRank, Triangles
 from sigps.job import guard as guards
 from sigps.job.guard import Affected, allowance, refusal
 
@@ -131,6 +131,113 @@ def test_many_batches_of_deletes_and_inserts(program: Vertex, directed: bool, we
             np.testing.assert_array_equal(result[key], sigps.run(program, judge, device="cpu")[key])
 
 
+class Reached(Vertex, message=bool):
+    """The superstep in which a vertex is reached along edges of at least some weight, and its square."""
+
+    source: Param[int]
+    least: Param[float]
+    square: State[int] = 7
+    when: State[int] = -1
+
+    def compute(self, messages):
+        if any(messages) or (self.superstep == 0 and self.id == self.source):
+            self.when = self.superstep
+            self.square = self.superstep * 2 + self.id
+            for edge in self.out_edges:
+                if edge.weight >= self.least:
+                    self.send(edge, True)
+            self.retire()
+        self.vote_to_halt()
+
+
+def is_equal(found: sigps.Result, expected: sigps.Result) -> bool:
+    return all(found[name].tolist() == expected[name].tolist() for name in expected.fields)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize(
+    ("program", "shape"),
+    [
+        (BFS(source=0), "sparse"),
+        (BFS(source=0), "dense"),
+        (BFS(source=0), "path"),
+        (BFS(source=0), "small"),
+        (Reached(source=0, least=2.0), "sparse"),
+        (Reached(source=0, least=2.0), "small"),
+    ],
+)
+def test_first_arrivals_are_those_of_a_graph_built_anew(program: Vertex, directed: bool, shape: str) -> None:
+    draw = np.random.default_rng(len(shape))
+    n, m = {"sparse": (50, 60), "dense": (40, 250), "path": (40, 39), "small": (6, 5)}[shape]
+    ends = np.stack([np.arange(m), np.arange(1, m + 1)]) if shape == "path" else draw.integers(0, n, (2, m))
+    edges = [*ends, draw.integers(1, 4, m).astype(float)]
+    graph = Graph.from_edges(*edges, vertices=range(n), directed=directed)
+    with sigps.stream(program, graph, device="cpu", guard="incremental", threads=1) as live:
+        before = live.result
+        for _ in range(50):
+            size = int(draw.integers(1, 6))
+            at = draw.integers(0, edges[0].size, size) if edges[0].size else np.empty(0, dtype=int)
+            gone = np.isin(edges[0] * n + edges[1], edges[0][at] * n + edges[1][at])
+            if not directed:
+                gone |= np.isin(edges[1] * n + edges[0], edges[0][at] * n + edges[1][at])
+            new = [*draw.integers(0, n, (2, size)), draw.integers(1, 4, size).astype(float)]
+            result = live.apply(inserts=tuple(new), deletes=(edges[0][at], edges[1][at]))
+            edges = [np.concatenate([old[~gone], more]) for old, more in zip(edges, new, strict=True)]
+            judge = Graph.from_edges(*edges, vertices=range(n), directed=directed)
+            assert is_equal(result, sigps.run(program, judge, device="python"))
+            assert result.path == "incremental"
+            shown = [[r[name].tolist() for name in r.fields] for r in (before, result)]
+            moved = [v for v in range(n) if any(was[v] != now[v] for was, now in zip(*shown, strict=True))]
+            assert moved == result.changed_ids.tolist()
+            before = result
+
+
+@settings(max_examples=60, deadline=None)
+@given(histories(may_drop=False))
+def test_levels_and_parents_are_those_of_a_full_run(history: History) -> None:
+    graph = history.first()
+    source = np.asarray(graph.ids)[0]
+    program = BFS(source=source if isinstance(source, str) else int(source))
+    with sigps.stream(program, graph, device="cpu", guard="incremental", threads=1) as live:
+        for batch, judge in zip(batches_of(history), history.judges(), strict=True):
+            result = live.apply(batch)
+            assert is_equal(result, sigps.run(program, judge, device="python"))
+            assert result.path == ("full" if live.graph.update.is_renumbered else "incremental")
+
+
+def test_a_source_that_comes_later() -> None:
+    graph = Graph.from_edges([0, 1], [1, 2])
+    with sigps.stream(Reached(source=7, least=0.0), graph, device="cpu", guard="incremental") as live:
+        assert live.result["when"].tolist() == [-1, -1, -1]
+        result = live.apply(inserts=([7, 3], [1, 7]))
+        assert dict(zip(result.ids.tolist(), result["when"].tolist(), strict=True)) == {
+            0: -1,
+            1: 1,
+            2: 2,
+            3: -1,
+            7: 0,
+        }
+        assert result.path == "incremental"
+        assert result.changed_ids.tolist() == [1, 2, 3, 7]
+
+
+def test_larger_graphs_of_first_arrivals() -> None:
+    graph = sigps.generate("rmat", scale=12, weights="random")
+    ids = np.asarray(graph.ids)
+    program = BFS(source=int(ids[np.argmax(graph.out_degrees())]))
+    draw, paths = np.random.default_rng(2), []
+    with sigps.stream(program, graph, device="cpu") as live:
+        for size in (1, 1, 30, 30_000, 5, 30_000, 5):
+            at = draw.integers(0, live.graph.num_edges, size)
+            gone = np.searchsorted(live.graph.offsets, at, side="right") - 1, live.graph.targets[at]
+            ends = ids[draw.integers(0, ids.size, (2, size))]
+            result = live.apply(inserts=(*ends, np.ones(size)), deletes=(ids[gone[0]], ids[gone[1]]))
+            assert is_equal(result, sigps.run(program, live.graph, device="cpu"))
+            paths.append(result.path)
+    assert paths[3] == "full"
+    assert {paths[4], paths[6]} == {"incremental"}
+
+
 def test_ranks_and_the_interpreter_run_in_full() -> None:
     def of(group: ThreadGroup | None = None, **options: Any) -> tuple[list[float], str, str]:
         graph = Graph.from_edges([0, 1, 2], [1, 2, 3], [1.0, 1.0, 1.0], group=group)
@@ -149,7 +256,7 @@ def test_ranks_and_the_interpreter_run_in_full() -> None:
     assert of(device="python") == (distances, "the interpreter always runs in full", "[2, 3, 4]")
 
 
-@pytest.mark.parametrize("program", [BFS(source=0), PageRank(iterations=3), Triangles()])
+@pytest.mark.parametrize("program", [KHop(source=0), PageRank(iterations=3), Triangles()])
 def test_other_programs_run_in_full(program: Vertex) -> None:
     graph = Graph.from_edges([0, 1, 2], [1, 2, 0], [1, 1, 1])
     with sigps.stream(program, graph, device="cpu") as live:

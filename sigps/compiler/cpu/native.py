@@ -99,6 +99,7 @@ LOOPS = {
         "trim_unsupported",
         "unorder_dependent",
     ),
+    "arrivals": ("list_receivers", "next_arrivals", "settle_listed"),
     "asynchronous": ("run_blocks",),
     "contraction": ("run_contraction",),
 }

@@ -1,7 +1,8 @@
 """How a program's result follows when edges are inserted and deleted: what can be kept of the last run, and why.
 
-    monotone   the old states stay; vertices that changes improve, or that lost what their key came from, go on
-    full       the program runs anew
+    monotone        the old states stay; vertices that changes improve, or that lost what their key came from, go on
+    first arrival   vertices act in the supersteps in which they did, but where messages came or went (`arrival.py`)
+    full            the program runs anew
 
 A monotone program (`monotone.py`) has a fixed point that does not depend on the order in which messages are read. The
 old one is a step towards it if nothing but edges makes it differ: compute() must read no degree and no count of
@@ -15,8 +16,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from sigps.compiler.program import HALT, SENT, VertexProgram
+from sigps.compiler.proofs.arrival import FirstArrival, first_arrival, retires
 from sigps.compiler.proofs.monotone import Guess, all_answers, find_obstacle, meanings
-from sigps.compiler.proofs.opaque import Casts, Superstep, Unknown, functions
+from sigps.compiler.proofs.opaque import Casts, Count, CountReadError, Superstep, Unknown, functions
 
 __all__ = ["Incremental", "incremental"]
 
@@ -30,25 +32,32 @@ class Incremental:
         why: Why, in words.
         witnesses: States that are valid, and perhaps not those of a full run.
         sends_keys: Whether what a vertex sends after superstep 0 follows from its key alone.
+        level: Of a first arrival, the position among the states of the superstep in which a vertex acts.
     """
 
-    kind: Literal["monotone", "full"]
+    kind: Literal["monotone", "first arrival", "full"]
     why: str
     witnesses: tuple[str, ...] = ()
     sends_keys: bool = False
+    level: int = 0
 
 
 def incremental(program: VertexProgram) -> Incremental:
     """Return how the result of a program follows an update of its graph."""
     if (obstacle := find_obstacle(program)) is not None:
-        return Incremental("full", f"not monotone: {obstacle}")
+        found = first_arrival(program)
+        if isinstance(found, FirstArrival):
+            why = "a vertex acts once, where the first message comes, keeps the superstep, and retires"
+            return Incremental("first arrival", why, level=found.level)
+        also = f"; no first arrival: {found}" if retires(program) else ""
+        return Incremental("full", f"not monotone: {obstacle}{also}")
     if any(field.measure for field in program.states):
         return Incremental("full", "a state begins with a measure of the graph, which updates change")
     if program.monotone is None:
         return Incremental("full", "not monotone on every device")
     try:
         changed = _changed_states(program)
-    except _CountReadError:
+    except CountReadError:
         return Incremental("full", "compute() reads a degree or a count, which updates change")
     except Exception:  # an opaque value was used for more than it supports
         return Incremental("full", "it cannot be proved that compute() reads no degree and no count")
@@ -56,22 +65,6 @@ def incremental(program: VertexProgram) -> Incremental:
     witnesses = tuple(program.states[i].name for i in sorted(changed - {key}))
     why = "its fixed point does not depend on the order of messages"
     return Incremental("monotone", why, witnesses, _sends_keys(program))
-
-
-class _CountReadError(Exception):
-    """A degree or a count was read."""
-
-
-class _Count:
-    """A degree or a count, which may not even be copied into a result."""
-
-    def _read(self, *other: object) -> Any:
-        raise _CountReadError
-
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __index__ = __int__ = __float__ = _read
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _read
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __neg__ = __abs__ = __pow__ = __rpow__ = _read
-    __hash__ = None  # type: ignore[assignment]
 
 
 class _Other(Unknown):
@@ -92,11 +85,11 @@ def _sends_keys(program: VertexProgram) -> bool:
         for oracle in all_answers():
             states = tuple(Guess(oracle) if i == current else _Other() for i in range(len(program.states)))
             inbox = (Guess(oracle), *(_Other() for _ in program.slots[0].names[1:]))
-            env = (Superstep(False), _Count(), _Count())
+            env = (Superstep(False), Count(), Count())
             params = tuple(Guess(oracle) for _ in program.params)
-            vertex = (Guess(oracle), _Count(), _Count())
+            vertex = (Guess(oracle), Count(), Count())
             _, flags, record, _ = names["compute"](env, params, (), vertex, states, inbox, True, (), ())
-            if flags & SENT and any(isinstance(value, (_Other, _Count)) for value in record):
+            if flags & SENT and any(isinstance(value, (_Other, Count)) for value in record):
                 return False
     except Exception:  # an opaque value was used for more than it supports
         return False
@@ -107,7 +100,7 @@ def _changed_states(program: VertexProgram) -> set[int]:
     """Return the states that compute() may change, on every path of superstep 0 and the later ones.
 
     Raises:
-        _CountReadError: If a degree or a count is read.
+        CountReadError: If a degree or a count is read.
     """
     names = functions(program, Casts(), meanings(program))
     changed: set[int] = set()
@@ -115,13 +108,13 @@ def _changed_states(program: VertexProgram) -> set[int]:
         for oracle in all_answers():
             states = tuple(Guess(oracle) for _ in program.states)
             inbox = tuple(Guess(oracle) for _ in program.slots[0].names)
-            env = (Superstep(is_first), _Count(), _Count())
+            env = (Superstep(is_first), Count(), Count())
             params = tuple(Guess(oracle) for _ in program.params)
-            vertex = (Guess(oracle), _Count(), _Count())
+            vertex = (Guess(oracle), Count(), Count())
             given = env, params, (), vertex, states, inbox, not is_first, (), ()
             after, flags, record, _ = names["compute"](*given)
             sent = record if flags & SENT else ()
-            if any(isinstance(value, (_Count, Unknown)) for value in (*after, *sent)) or not flags & HALT:
-                raise _CountReadError
+            if any(isinstance(value, (Count, Unknown)) for value in (*after, *sent)) or not flags & HALT:
+                raise CountReadError
             changed |= {i for i, value in enumerate(after) if value is not states[i]}
     return changed

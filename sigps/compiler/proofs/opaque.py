@@ -9,7 +9,18 @@ from typing import Any, NoReturn
 
 from sigps.compiler.program import VertexProgram
 
-__all__ = ["Casts", "Functions", "Superstep", "Unknown", "Value", "call_compute", "functions", "may_not_end"]
+__all__ = [
+    "Casts",
+    "Count",
+    "CountReadError",
+    "Functions",
+    "Superstep",
+    "Unknown",
+    "Value",
+    "call_compute",
+    "functions",
+    "may_not_end",
+]
 
 Functions = dict[str, Any]
 
@@ -61,6 +72,22 @@ class Unknown:
         raise TypeError("an opaque value was used")
 
     __eq__ = __hash__ = __bool__ = _refused
+
+
+class CountReadError(Exception):
+    """A degree or a count was read."""
+
+
+class Count:
+    """A degree or a count, which may not even be copied into a result."""
+
+    def _read(self, *other: object) -> Any:
+        raise CountReadError
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __index__ = __int__ = __float__ = _read
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _read
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __neg__ = __abs__ = __pow__ = __rpow__ = _read
+    __hash__ = None  # type: ignore[assignment]
 
 
 class Casts:

@@ -37,7 +37,7 @@ from sigps.kernels.cpu.arguments import ACTIVE, HALTED, HAS_MESSAGES, Outbox, Ve
 from sigps.kernels.cpu.live import UNORDERED
 from sigps.native.kernel import LoopFaultError
 
-__all__ = ["EdgeChanges", "LiveEngine", "LiveRows", "Spending"]
+__all__ = ["Arrays", "EdgeChanges", "LiveEngine", "LiveRows", "Spending"]
 
 Arrays = tuple[NDArray[Any], ...]
 
@@ -259,8 +259,7 @@ class LiveEngine(Engine):
         state.pull_edges = edges_of(rows.inward, program)
         same = rows.outward is rows.inward
         state.__dict__["push_edges"] = state.pull_edges if same else edges_of(rows.outward, program)
-        self._records.__dict__.pop("_scatter", None)
-        self._fused = FusedSupersteps(state, self._records, None)
+        self._renew_fused()
 
     def grow(self, num_owned: int, ids: NDArray[np.int64]) -> None:
         """Add vertices without edges, behind all others, with their states of superstep 0. O(vertices).
@@ -273,29 +272,15 @@ class LiveEngine(Engine):
         assert kept is not None
         assert self._first is not None
         old, more = state.subgraph.num_owned, num_owned - state.subgraph.num_owned
-        begin = tuple(
-            np.full(more, f.default, dtype=d)
-            for f, d in zip(state.program.states, state.program.state_dtypes, strict=True)
-        )
-        state.fields = VertexFields(
-            np.concatenate([state.fields.status, np.full(more, ACTIVE, dtype=np.uint8)]),
-            _longer(state.fields.states, begin),
-        )
+        begin = self._extend(num_owned, ids)
         kept.grow(more)
         state.write = state.native.outbox(num_owned)
         state.read = Outbox(np.zeros(num_owned, dtype=np.uint8), kept.records)
-        degrees = np.concatenate(
-            [state.subgraph.out_degrees, np.ones(more, state.subgraph.out_degrees.dtype)]
-        )
-        state.subgraph = replace(
-            state.subgraph, num_vertices=num_owned, num_owned=num_owned, ids=ids, out_degrees=degrees
-        )
-        state.owned_by_all = state.owned_by_all._replace(ids=ids, out_degrees=degrees)
-        state.__dict__.pop("inbox", None)
         self._records.grow(num_owned)
-        self._records.__dict__.pop("_scatter", None)
-        self._fused = FusedSupersteps(state, self._records, None)
-        self._run_first(np.arange(old, num_owned, dtype=np.uint32))
+        self._renew_fused()
+        sent = self._run_first(np.arange(old, num_owned, dtype=np.uint32))
+        for to, written in zip(kept.records, state.write.records, strict=True):
+            to[sent] = written[sent]
         states, records = (tuple(a[old:] for a in arrays) for arrays in (state.fields.states, kept.records))
         self._begin = _longer(self._begin, begin)
         self._first = _longer(self._first[0], states), _longer(self._first[1], records)
@@ -304,10 +289,36 @@ class LiveEngine(Engine):
             self._numbers = np.concatenate([self._numbers, np.full(more, UNORDERED)])
         self._new = np.arange(old, num_owned)
 
-    def _run_first(self, vertices: NDArray[np.uint32]) -> None:
-        """Run superstep 0 of new vertices, and keep the records that they send."""
-        state, kept = self._state, self._records.kept
-        assert kept is not None
+    def _extend(self, num_owned: int, ids: NDArray[np.int64]) -> Arrays:
+        """Make room for new vertices; return the states with which they begin."""
+        state = self._state
+        more = num_owned - state.subgraph.num_owned
+        begin = tuple(
+            np.full(more, f.default, dtype=d)
+            for f, d in zip(state.program.states, state.program.state_dtypes, strict=True)
+        )
+        state.fields = VertexFields(
+            np.concatenate([state.fields.status, np.full(more, ACTIVE, dtype=np.uint8)]),
+            _longer(state.fields.states, begin),
+        )
+        degrees = np.concatenate(
+            [state.subgraph.out_degrees, np.ones(more, state.subgraph.out_degrees.dtype)]
+        )
+        state.subgraph = replace(
+            state.subgraph, num_vertices=num_owned, num_owned=num_owned, ids=ids, out_degrees=degrees
+        )
+        state.owned_by_all = state.owned_by_all._replace(ids=ids, out_degrees=degrees)
+        state.__dict__.pop("inbox", None)
+        return begin
+
+    def _renew_fused(self) -> None:
+        """Let supersteps that are fused or pushed have the edges and vertices that the state has now."""
+        self._records.__dict__.pop("_scatter", None)
+        self._fused = FusedSupersteps(self._state, self._records, None)
+
+    def _run_first(self, vertices: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        """Run superstep 0 of new vertices; return those that send."""
+        state = self._state
         state.senders, state.active = np.empty(0, dtype=np.uint32), None
         state.last = Counters()
         inbox = state.open_inbox()
@@ -322,10 +333,9 @@ class LiveEngine(Engine):
         except LoopFaultError as fault:
             raise state.error_of(fault, 0) from None
         sent = senders[: counts[2]]
-        for to, written in zip(kept.records, state.write.records, strict=True):
-            to[sent] = written[sent]
         state.write.sent[sent] = 0
         state.active = np.empty(0, dtype=np.uint32)
+        return sent
 
     def widen(self, inserts: EdgeChanges) -> None:
         """Let what bounds the keys of pulls hold for new edges too; before anything else runs with them."""
