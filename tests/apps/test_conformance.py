@@ -17,6 +17,8 @@ from thread_group import ThreadGroup, run_ranks
 import sigps
 from sigps import Graph, Vertex
 from sigps.apps import BFS, CDLP, LCC, SSSP, WCC, PageRank
+from sigps.graph.formats.packed_store import save_packed
+from sigps.graph.packing.packer import Order
 
 UNREACHED = 9223372036854775807
 TOLERANCE = 1e-4
@@ -105,6 +107,16 @@ def example_cases() -> list[Case]:
 CASES = {case.name: case for case in [*validation_cases(), *example_cases()]}
 
 
+STREAMED = [
+    name
+    for name, case in CASES.items()
+    if "lists" not in name
+    and not isinstance(case.program, LCC)
+    and (case.program.declaration.directed or not case.directed)
+]
+"""Of one file each those whose edges need not be in memory: no rows of neighbours, and no other form of the graph."""
+
+
 @pytest.fixture(scope="module")
 def graphs_dir(conformance_dir: Path) -> Path:
     return conformance_dir / "ldbc_graphalytics" / "validation-graphs"
@@ -125,6 +137,20 @@ def test_the_answer_is_that_of_the_benchmark(name: str, ranks: int, device: Any,
 
     def run_case(group: ThreadGroup) -> sigps.Result:
         return sigps.run(case.program, load(graphs_dir, case, group), device=device)
+
+    case.check(graphs_dir, run_ranks(ranks, run_case)[0])
+
+
+@pytest.mark.parametrize(("order", "ranks"), [("given", 1), ("given", 3), ("degree", 1)])
+@pytest.mark.parametrize("name", STREAMED)
+def test_the_answer_of_a_run_that_streams(
+    name: str, order: Order, ranks: int, graphs_dir: Path, tmp_path: Path
+) -> None:
+    case = CASES[name]
+    save_packed(load(graphs_dir, case), tmp_path / "graph", order=order, page_arcs=32)
+
+    def run_case(group: ThreadGroup) -> sigps.Result:
+        return sigps.run(case.program, sigps.load(tmp_path / "graph", group=group), stream="always")
 
     case.check(graphs_dir, run_ranks(ranks, run_case)[0])
 
