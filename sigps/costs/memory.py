@@ -81,6 +81,7 @@ def streamed_memory(
     longest: int,
     num_threads: int,
     *,
+    page_bytes: int = 0,
     table_bytes: int = 0,
     is_by_degree: bool = False,
 ) -> dict[str, int]:
@@ -94,6 +95,7 @@ def streamed_memory(
         state_bytes: Bytes of one vertex's fields.
         longest: The arcs of the longest block of rows.
         num_threads: Threads of a rank, each of which unpacks a block.
+        page_bytes: Bytes of the largest page, which each of them reads.
         table_bytes: Bytes of the parameters that are tables.
         is_by_degree: Whether rows are by degree.
     """
@@ -105,7 +107,9 @@ def streamed_memory(
     if num_ranks > 1:
         purposes["numbering"] = 4 * size.num_vertices
         walked = 4 if program is None or program.reads_edges else 0  # gids beside local ids
-    purposes["unpacking"] = num_threads * (longest * (4 + size.column_bytes + walked) + UNPACKING_BYTES)
+    purposes["unpacking"] = num_threads * (
+        longest * (4 + size.column_bytes + walked) + UNPACKING_BYTES + page_bytes
+    )
     return purposes
 
 

@@ -124,11 +124,14 @@ def decide_streaming(
     names = {*derived.edge_columns, *derived.read_columns} if derived is not None else set()
     an_edge = 4 + sum(column.dtype.itemsize for name, column in rows.columns.items() if name in names)
 
+    words = [rows.table.words, *(column.begins for name, column in rows.columns.items() if name in names)]
+    page_bytes = 4 * max(int(np.diff(begins).max(initial=0)) for begins in words)
+
     def resident_of(vertices: int, arcs: int, num_threads: int) -> dict[str, int]:
         ghosts = min(size.num_vertices - vertices, arcs)
         part, longest = PartitionSize(vertices, 0, ghosts=ghosts), _longest(rows.table)
         given = size, derived, part, len(threads), states, longest, num_threads
-        return streamed_memory(*given, table_bytes=tables, is_by_degree=is_by_degree)
+        return streamed_memory(*given, page_bytes=page_bytes, table_bytes=tables, is_by_degree=is_by_degree)
 
     pages = np.searchsorted(rows.table.first_rows, bounds.astype(np.uint64))
     vertices, arcs = np.diff(bounds), np.diff(rows.table.arcs[pages].astype(np.int64))
