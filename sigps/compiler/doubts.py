@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
-from sigps.native.trees import copied
+from sigps.native.trees import copied, walk
 
 __all__ = ["find_doubts"]
 
@@ -29,9 +29,7 @@ def _halting(program: VertexProgram) -> Iterator[str]:
     compute = program.function("compute")
     assert compute is not None
     flags = {"__halt", "__retired"}
-    stores = [
-        n for n in ast.walk(compute) if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) in flags
-    ]
+    stores = [n for n in walk(compute) if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) in flags]
     if not program.has_master and not any(ast.unparse(n.value) == "True" for n in stores):
         yield (
             "no vertex ever halts: without self.vote_to_halt() or self.retire() the run ends at max_supersteps, "
@@ -47,7 +45,7 @@ def _messages(program: VertexProgram) -> Iterator[str]:
 def _aggregators(program: VertexProgram) -> Iterator[str]:
     compute = program.function("compute")
     assert compute is not None
-    body = [node for statement in compute.body if not _unpacks(statement) for node in ast.walk(statement)]
+    body = [node for statement in compute.body if not _unpacks(statement) for node in walk(statement)]
     names = {node.id for node in body if isinstance(node, ast.Name)}
     for aggregator in program.aggregators:
         name = aggregator.name
@@ -134,7 +132,7 @@ class _Looks(ast.NodeVisitor):
         """Tell whether an expression computes with a field that is a float."""
         if not isinstance(node, ast.BinOp) or isinstance(node.op, (ast.FloorDiv, ast.Mod)):
             return False
-        names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
+        names = [n.id for n in walk(node) if isinstance(n, ast.Name)]
         return any(name in self._kinds and self._kinds[name].kind == "f" for name in names)
 
 

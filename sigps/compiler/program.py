@@ -77,6 +77,7 @@ import numpy as np
 from sigps.kernels.cpu.arguments import HALT, RETIRE, SENT
 from sigps.model.aggregator import Aggregator
 from sigps.model.fields import Field, extreme
+from sigps.native.trees import walk
 
 __all__ = [
     "FUNCTIONS",
@@ -430,7 +431,7 @@ class VertexProgram:
         True, too, for programs with direct messages, which are counted one by one.
         """
         edge = self.function("edge") or ast.Pass()
-        found = (node for node in ast.walk(edge) if isinstance(node, ast.Return))
+        found = (node for node in walk(edge) if isinstance(node, ast.Return))
         return all(ast.unparse(node).startswith("return (True,") for node in found)
 
     @property

@@ -16,6 +16,7 @@ from sigps.native.expressions import Expressions, as_load, may_be_unsigned
 from sigps.native.instance import Instance, Site
 from sigps.native.operators import NO_LITERAL, Fault, UnfitError, Value, tuple_of
 from sigps.native.source import as_written, global_names, parse_function, reject
+from sigps.native.trees import walk
 from sigps.native.types import (
     BOOL,
     FLOAT,
@@ -287,7 +288,7 @@ class _Body(Expressions):
     def _note_fold(self, node: ast.Assign) -> None:
         """Note that `t = t + x` has a type also where it stands for a loop that may run over nothing."""
         for target in (t for t in node.targets if isinstance(t, ast.Name)):
-            for name in ast.walk(node.value):
+            for name in walk(node.value):
                 if isinstance(name, ast.Name) and name.id.partition(".")[0] == target.id.partition(".")[0]:
                     variables = self._instance.variables
                     self._instance.note_joined(target, variables.get(name.id, NONE), variables[target.id])
@@ -439,5 +440,5 @@ def _never_ends(body: Sequence[ast.stmt]) -> bool:
         return _never_ends(last.body) and _never_ends(last.orelse)
     if isinstance(last, ast.While):
         is_endless = isinstance(last.test, ast.Constant) and bool(last.test.value)
-        return is_endless and not any(isinstance(node, ast.Break) for node in ast.walk(last))
+        return is_endless and not any(isinstance(node, ast.Break) for node in walk(last))
     return isinstance(last, ast.Return)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from sigps.errors import CompileError
-from sigps.native.trees import copied
+from sigps.native.trees import copied, walk
 
 __all__ = ["UnfitError", "as_written", "global_names", "parse_function", "reject"]
 
@@ -47,7 +47,7 @@ def _ends_of_functions(text: str) -> dict[int, int]:
     """Return the last line of each function in a file by its first, decorators included; {} where it does not parse."""
     try:
         functions = [
-            n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
+            n for n in walk(ast.parse(text)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
         ]
     except (SyntaxError, ValueError):
         return {}
@@ -89,7 +89,7 @@ def parse_function(function: Callable[..., Any], owner: str) -> ast.FunctionDef:
             "(importlib.reload, or run the cell), so that what is compiled is what Python runs",
             **place,
         )
-    for node in ast.walk(tree):
+    for node in walk(tree):
         node.sigps_file = code.co_filename  # type: ignore[attr-defined]
     for decorator in tree.decorator_list:
         named = decorator.func if isinstance(decorator, ast.Call) else decorator

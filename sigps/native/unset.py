@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sigps.native.source import reject
+from sigps.native.trees import walk
 
 __all__ = ["check_locals_are_set", "read_before_set"]
 
@@ -25,7 +26,7 @@ def check_locals_are_set(tree: ast.FunctionDef) -> None:
     Args:
         tree: The function, whose parameters are set.
     """
-    params = frozenset(arg.arg for arg in ast.walk(tree.args) if isinstance(arg, ast.arg))
+    params = frozenset(arg.arg for arg in walk(tree.args) if isinstance(arg, ast.arg))
     stores = [name for name in _names(tree.body) if isinstance(name.ctx, ast.Store)]
     _Flow({name.id: name.lineno for name in reversed(stores)}).block(tree.body, params)
 
@@ -124,7 +125,7 @@ def _names(nodes: Iterable[ast.AST]) -> Iterator[ast.Name]:
     """Yield the names of a function, in the order of its lines; those of comprehensions are their own."""
     for node in nodes:
         if isinstance(node, (ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp)):
-            own = {n.id for part in node.generators for n in ast.walk(part.target) if isinstance(n, ast.Name)}
+            own = {n.id for part in node.generators for n in walk(part.target) if isinstance(n, ast.Name)}
             yield from (name for name in _names(ast.iter_child_nodes(node)) if name.id not in own)
         elif isinstance(node, ast.Name):
             yield node

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
-from sigps.native.trees import copied
+from sigps.native.trees import copied, walk
 
 __all__ = ["split_variables"]
 
@@ -119,4 +119,4 @@ def _both(one: Reaching, other: Reaching) -> Reaching:
 
 
 def _names(nodes: Iterable[ast.AST]) -> Iterator[ast.Name]:
-    return (name for node in nodes for name in ast.walk(node) if isinstance(name, ast.Name))
+    return (name for node in nodes for name in walk(node) if isinstance(name, ast.Name))

@@ -22,7 +22,7 @@ from sigps.compiler.program import Consumption, Slot, VertexProgram
 from sigps.model.aggregator import cells_of
 from sigps.native.builder import Functions
 from sigps.native.sums import WORDS, added, added_each, rounded, rounded_each, spread, spread_each
-from sigps.native.trees import copied
+from sigps.native.trees import copied, walk
 
 __all__ = ["with_exact_sums"]
 
@@ -177,7 +177,7 @@ def _add(function: ast.FunctionDef, flags: Sums) -> None:
     assert isinstance(result, ast.Return)
     assert isinstance(result.value, ast.Tuple)
     moved = [i + (WORDS - 1) * sum(map(bool, flags[:i])) for i in range(len(flags))]
-    for node in [n for statement in (*function.body, result) for n in ast.walk(statement)]:
+    for node in [n for statement in (*function.body, result) for n in walk(statement)]:
         if isinstance(node, ast.Subscript) and ast.unparse(node.value) in (one, other):
             assert isinstance(node.slice, ast.Constant)
             node.slice.value = moved[int(node.slice.value)]  # type: ignore[arg-type]
@@ -200,7 +200,7 @@ def _items(name: str, first: int) -> list[ast.expr]:
 def _parsed(text: str, place: ast.AST) -> list[ast.stmt]:
     """Return statements at a place."""
     found = ast.parse(text).body
-    for node in [n for statement in found for n in ast.walk(statement)]:
+    for node in [n for statement in found for n in walk(statement)]:
         if "lineno" in node._attributes:
             ast.copy_location(node, place)
         node.sigps_file = getattr(place, "sigps_file", "")  # type: ignore[attr-defined]

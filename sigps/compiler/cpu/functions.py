@@ -21,6 +21,7 @@ from sigps.native.primitives import (
     pick,
     store_row,
 )
+from sigps.native.trees import walk
 
 __all__ = ["adds_floats", "aggregates_floats", "build_functions"]
 
@@ -86,7 +87,7 @@ def _is_constant(edge: ast.FunctionDef | None) -> bool:
 
 
 def _names(node: ast.AST) -> set[str]:
-    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+    return {name.id for name in walk(node) if isinstance(name, ast.Name)}
 
 
 def adds_floats(program: VertexProgram, slots: Dtypes) -> bool:

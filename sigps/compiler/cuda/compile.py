@@ -32,6 +32,7 @@ from sigps.kernels.cuda.lease import warp_table_bytes
 from sigps.model.fields import Field
 from sigps.native import cache
 from sigps.native.builder import Site
+from sigps.native.trees import walk
 
 if TYPE_CHECKING:
     from sigps.compiler.cuda.functions import Functions
@@ -314,7 +315,7 @@ def _records_that_are_ids(program: VertexProgram) -> list[bool]:
     if edge is None:
         return [False] * len(program.record)
     as_ids = {name: 0 for name in program.record}
-    for node in ast.walk(edge):
+    for node in walk(edge):
         if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
             message = node.value.elts[1]
             assert isinstance(message, ast.Tuple)
@@ -322,7 +323,7 @@ def _records_that_are_ids(program: VertexProgram) -> list[bool]:
                 value = part.args[0] if isinstance(part, ast.Call) and len(part.args) == 1 else part
                 if _is_id(field) and isinstance(value, ast.Name) and value.id in as_ids:
                     as_ids[value.id] += 1
-    uses = [n.id for n in ast.walk(edge) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+    uses = [n.id for n in walk(edge) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
     return [as_ids[name] > 0 and as_ids[name] == uses.count(name) for name in program.record]
 
 

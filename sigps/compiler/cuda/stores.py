@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 
-from sigps.native.trees import copied
+from sigps.native.trees import copied, walk
 
 __all__ = ["reporting_changes", "reports_changes"]
 
@@ -32,7 +32,7 @@ def reporting_changes(module: ast.Module) -> ast.Module:
     names = [*_fields(function), _EDGES]
     function.body = [s for statement in function.body for s in _Reporting(names).flattened(statement)]
     begin = next(i for i, s in enumerate(function.body) if _unpacks_state(s)) + 1
-    in_expressions = {n.target.id for n in ast.walk(function) if isinstance(n, ast.NamedExpr)}
+    in_expressions = {n.target.id for n in walk(function) if isinstance(n, ast.NamedExpr)}
     function.body[begin:begin] = [_set(name, name in in_expressions) for name in names]
     return ast.fix_missing_locations(written)
 
@@ -69,7 +69,7 @@ class _Reporting(ast.NodeTransformer):
         return node
 
     def _flags(self, *targets: ast.expr) -> list[ast.stmt]:
-        stored = {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+        stored = {n.id for target in targets for n in walk(target) if isinstance(n, ast.Name)}
         if any(map(_is_of_edges, targets)):
             stored.add(_EDGES)
         return [_set(name, True) for name in self._names if name in stored]
@@ -84,19 +84,19 @@ def _fields(function: ast.FunctionDef) -> list[str]:
     for statement in function.body:
         if _unpacks_state(statement):
             assert isinstance(statement, ast.Assign)
-            return [n.id for n in ast.walk(statement.targets[0]) if isinstance(n, ast.Name)]
+            return [n.id for n in walk(statement.targets[0]) if isinstance(n, ast.Name)]
     return []
 
 
 def _unpacks_state(statement: ast.stmt) -> bool:
     if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Name):
         return False
-    names = [n.id for n in ast.walk(statement.targets[0]) if isinstance(n, ast.Name)]
+    names = [n.id for n in walk(statement.targets[0]) if isinstance(n, ast.Name)]
     return statement.value.id == "__state" and bool(names) and all(n.startswith(_STATE) for n in names)
 
 
 def _is_of_edges(target: ast.expr) -> bool:
-    stored = (n for n in ast.walk(target) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store))
+    stored = (n for n in walk(target) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store))
     return any(ast.unparse(n.value).startswith(_PENDING) for n in stored)
 
 

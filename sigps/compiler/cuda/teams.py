@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeGuard
 
 from sigps.compiler.program import Consumption, Delivery, VertexProgram, join_of
-from sigps.native.trees import copied
+from sigps.native.trees import copied, walk
 from sigps.native.unset import read_before_set
 
 __all__ = ["divided", "divides"]
@@ -79,8 +79,8 @@ def divided(module: ast.Module, *, by_warp: bool) -> ast.Module | None:
             return None
         if found is not None:
             folds[id(loop)] = (loop, found)
-    inside = {id(n) for loop, _ in folds.values() for n in ast.walk(loop)}
-    outside = [n for n in ast.walk(compute) if id(n) not in inside]
+    inside = {id(n) for loop, _ in folds.values() for n in walk(loop)}
+    outside = [n for n in walk(compute) if id(n) not in inside]
     if any(_stores_to_edges(n) or (isinstance(n, ast.Name) and _looks(n, walks)) for n in outside):
         return None
     if any(map(_may_end_early, (*functions.values(), *(loop for loop, _ in folds.values())))):
@@ -118,11 +118,11 @@ def _loops(body: Sequence[ast.stmt], after: list[ast.stmt]) -> Iterator[tuple[as
 
 def _must_be_divided(node: ast.AST, walks: Iterable[str]) -> bool:
     """Tell whether something looks for common neighbours or writes to edges, which one member alone may do."""
-    return _looks(node, walks) or any(map(_stores_to_edges, ast.walk(node)))
+    return _looks(node, walks) or any(map(_stores_to_edges, walk(node)))
 
 
 def _names(node: ast.AST, names: Iterable[str]) -> bool:
-    return any(isinstance(n, ast.Name) and n.id in names for n in ast.walk(node))
+    return any(isinstance(n, ast.Name) and n.id in names for n in walk(node))
 
 
 def _joined(functions: Mapping[str, ast.FunctionDef], inside: set[int]) -> set[str]:
@@ -134,19 +134,17 @@ def _joined(functions: Mapping[str, ast.FunctionDef], inside: set[int]) -> set[s
         if join_of(f) is not None and any(_span(statement) is not None for statement in f.body)
     }
     for name, f in functions.items():
-        calls = {
-            n.id for n in ast.walk(f) if isinstance(n, ast.Name) and (name != "compute" or id(n) in inside)
-        }
+        calls = {n.id for n in walk(f) if isinstance(n, ast.Name) and (name != "compute" or id(n) in inside)}
         found -= calls - {name}
     return {name for name in found if _names(compute, {name})}
 
 
 def _may_end_early(node: ast.AST) -> bool:
     """Tell whether a loop over edges, or a function, may go another way in one warp: by an interruption or a fault."""
-    parts = list(ast.walk(node))
+    parts = list(walk(node))
     if isinstance(node, ast.For):
         return any(isinstance(n, ast.Name) and n.id == "__edge_at" for n in parts)
-    inside = {id(n) for loop in parts if isinstance(loop, ast.For) for n in ast.walk(loop)}
+    inside = {id(n) for loop in parts if isinstance(loop, ast.For) for n in walk(loop)}
     is_compute = isinstance(node, ast.FunctionDef) and node.name == "compute"
     return any(
         isinstance(n, ast.While)
@@ -158,7 +156,7 @@ def _may_end_early(node: ast.AST) -> bool:
 
 def _looks(node: ast.AST, walks: Iterable[str]) -> bool:
     """Tell whether something looks for common neighbours, itself or by one of these functions."""
-    return any(isinstance(n, ast.Name) and n.id in ("__next_common", *walks) for n in ast.walk(node))
+    return any(isinstance(n, ast.Name) and n.id in ("__next_common", *walks) for n in walk(node))
 
 
 def _stores_to_edges(node: ast.AST) -> bool:
@@ -169,7 +167,7 @@ def _folds(loop: ast.For, after: Sequence[ast.stmt]) -> dict[str, str] | None:
     """Return how each accumulator of a loop folds: `sum`, `max` or `min`; None where the loop does more."""
     assert isinstance(loop.target, ast.Name)
     position = loop.target.id
-    for node in ast.walk(loop):
+    for node in walk(loop):
         if isinstance(node, ast.Return) or (isinstance(node, ast.For) and node.orelse):
             return None
         if _is_of_edges(node) and not (isinstance(node.slice, ast.Name) and node.slice.id == position):
@@ -206,13 +204,11 @@ def _of_this_loop(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _stored(body: Sequence[ast.AST]) -> set[str]:
-    return {
-        n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    }
+    return {n.id for s in body for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
 def _loads(nodes: Iterable[ast.AST]) -> Iterator[ast.Name]:
-    return (n for s in nodes for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+    return (n for s in nodes for n in walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
 
 
 def _carried(loop: ast.For) -> set[str]:
@@ -226,7 +222,7 @@ def _fold(name: str, body: Sequence[ast.stmt]) -> str | None:
     ops: set[str | None] = set()
     read = 0
     of_extremes: set[int] = set()
-    for node in (n for s in body for n in ast.walk(s)):  # an `if` before what is in it
+    for node in (n for s in body for n in walk(s)):  # an `if` before what is in it
         extreme = _extreme(name, node) if isinstance(node, ast.If) else None
         if isinstance(node, ast.If) and extreme is not None:
             ops.add(extreme)
@@ -405,7 +401,7 @@ def _divide_reduction(function: ast.FunctionDef) -> None:
 
 def _cast(name: str, body: Sequence[ast.stmt]) -> str:
     """Return the statement that casts a variable to its type in a loop; empty where there is none."""
-    for statement in (n for s in body for n in ast.walk(s)):
+    for statement in (n for s in body for n in walk(s)):
         if not isinstance(statement, ast.Assign) or ast.unparse(statement.targets[0]) != name:
             continue
         if _op(name, statement) == "cast":
@@ -415,7 +411,7 @@ def _cast(name: str, body: Sequence[ast.stmt]) -> str:
 
 def _statements(text: str, place: ast.AST) -> list[ast.stmt]:
     found = ast.parse(text).body
-    for node in (n for s in found for n in ast.walk(s)):
+    for node in (n for s in found for n in walk(s)):
         if "lineno" in node._attributes:
             ast.copy_location(node, place)
         if hasattr(place, "sigps_file"):

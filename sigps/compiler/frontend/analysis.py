@@ -49,7 +49,7 @@ from sigps.model.vector import VectorType
 from sigps.model.vertex import Vertex
 from sigps.native.primitives import VALUE_FUNCTIONS
 from sigps.native.source import reject
-from sigps.native.trees import copied
+from sigps.native.trees import copied, walk
 
 __all__ = ["analyse"]
 
@@ -119,7 +119,7 @@ def _analyse(program: Vertex, subject: Subject, precision: Precision) -> VertexP
     namespace = _namespace(subject)
     if edges.pairs:
         namespace |= {"__mark_row": mark_row, "__next_common": next_common}
-    called_names = {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
+    called_names = {node.id for node in walk(module) if isinstance(node, ast.Name)}
     own = EDGE_FUNCTIONS | VALUE_FUNCTIONS
     namespace |= {name: value for name, value in own.items() if name in called_names}
     namespace |= {name: _vector_type(name) for name in called_names if name.startswith(VECTOR)}

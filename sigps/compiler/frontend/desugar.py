@@ -16,7 +16,7 @@ from typing import Any
 
 from sigps.compiler.frontend.syntax import at, expression, statements
 from sigps.native.source import reject
-from sigps.native.trees import copied
+from sigps.native.trees import copied, walk
 
 __all__ = ["BIT_FUNCTIONS", "OWN", "desugar"]
 
@@ -62,12 +62,12 @@ def desugar(tree: ast.FunctionDef) -> ast.FunctionDef:
         or (
             isinstance(n, ast.Call) and getattr(n.func, "id", getattr(n.func, "attr", "")) in (*calls, *_BITS)
         )
-        for n in ast.walk(tree)
+        for n in walk(tree)
     ):
         return tree
     written = copied(tree)
     written.body = _Desugar().block(written.body)
-    for node in ast.walk(written):
+    for node in walk(written):
         node.sigps_file = tree.sigps_file  # type: ignore[attr-defined]
     return written
 
@@ -303,7 +303,7 @@ class _Expressions(ast.NodeTransformer):
 
 
 def _named(node: ast.AST) -> Iterator[ast.AST]:
-    return (child for child in ast.walk(node) if isinstance(child, ast.NamedExpr))
+    return (child for child in walk(node) if isinstance(child, ast.NamedExpr))
 
 
 class _Renamed(ast.NodeTransformer):

@@ -18,6 +18,7 @@ from sigps.compiler.frontend.syntax import at, expression, is_self, statements
 from sigps.model import draws
 from sigps.model.fields import Field
 from sigps.native.source import reject
+from sigps.native.trees import walk
 
 __all__ = ["DRAW_FUNCTIONS", "number_draws"]
 
@@ -33,7 +34,7 @@ def number_draws(body: list[ast.stmt], subject: Subject) -> list[ast.stmt]:
     Raises:
         CompileError: If a draw stands where it is not always reached.
     """
-    if not any(_is_draw(node) for statement in body for node in ast.walk(statement)):
+    if not any(_is_draw(node) for statement in body for node in walk(statement)):
         return body
     subject.params["random_seed"] = Field("random_seed", int, 0)
     numbered = _Draws().block(body)
@@ -119,4 +120,4 @@ def _refuse_draws(nodes: Sequence[ast.AST]) -> None:
 
 def _all(nodes: Sequence[ast.AST]) -> Iterator[ast.AST]:
     for node in nodes:
-        yield from ast.walk(node)
+        yield from walk(node)

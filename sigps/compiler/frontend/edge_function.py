@@ -28,7 +28,7 @@ from sigps.compiler.frontend.syntax import (
     tuple_of,
 )
 from sigps.compiler.program import Delivery
-from sigps.native.trees import copied
+from sigps.native.trees import copied, walk
 
 __all__ = ["Sends", "as_record", "no_message"]
 
@@ -107,7 +107,7 @@ def as_record(body: list[ast.stmt], sites: list[ast.stmt], subject: Subject) -> 
 
 def _needs_end_ids(edge_body: Sequence[ast.stmt]) -> bool:
     """Tell whether `__source` and `__target` stand anywhere but on the two sides of == and !=."""
-    nodes = [node for statement in edge_body for node in ast.walk(statement)]
+    nodes = [node for statement in edge_body for node in walk(statement)]
     compared = {
         id(side)
         for node in nodes
@@ -212,13 +212,13 @@ class _Site(ast.NodeTransformer):
         The sender's id counts as `edge`: edge() is given it, so no record holds it.
         """
         scope = "uniform"
-        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        names = {n.id for n in walk(node) if isinstance(n, ast.Name)}
         if names & {self._edge, *self._edge_locals}:
             return "edge"
-        calls = [n.func.attr for n in ast.walk(node) if isinstance(n, ast.Call) and is_self(n.func)]
+        calls = [n.func.attr for n in walk(node) if isinstance(n, ast.Call) and is_self(n.func)]
         if not all(self._subject.is_uniform(name) for name in calls if self._subject.method(name)):
             return "vertex"
-        for child in ast.walk(node):
+        for child in walk(node):
             if _is_own_id(child):
                 return "edge"
             if isinstance(child, ast.Name) and child.id in self._vertex_locals:

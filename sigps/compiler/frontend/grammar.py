@@ -8,6 +8,7 @@ from typing import TypeGuard
 from sigps.compiler.frontend.keyed import is_grouped
 from sigps.compiler.frontend.syntax import is_self
 from sigps.native.source import reject
+from sigps.native.trees import walk
 
 __all__ = [
     "ACTIONS",
@@ -82,7 +83,7 @@ _CALLS_REFUSED = {
 
 def refuse(tree: ast.FunctionDef) -> None:
     """Raise a CompileError at the first thing in a function that cannot be compiled."""
-    for node in [child for statement in tree.body for child in ast.walk(statement)]:
+    for node in [child for statement in tree.body for child in walk(statement)]:
         refusal = _REFUSED.get(type(node))
         if refusal is not None:
             reject(node, refusal)
@@ -90,7 +91,7 @@ def refuse(tree: ast.FunctionDef) -> None:
             reject(node, _CALLS_REFUSED[node.func.id])
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "sorted":
             _check_sorted(node)
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.For):
             _check_loop(node)
 
@@ -170,11 +171,11 @@ def check_actions(statement: ast.stmt) -> None:
     """Refuse an action that is not a statement by itself, or has other arguments than it takes."""
     done = {
         node.value
-        for node in ast.walk(statement)
+        for node in walk(statement)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and is_self(node.value.func)
     }
-    calls = {node.func: node for node in ast.walk(statement) if isinstance(node, ast.Call)}
-    for node in ast.walk(statement):
+    calls = {node.func: node for node in walk(statement) if isinstance(node, ast.Call)}
+    for node in walk(statement):
         if not is_self(node) or node.attr not in ACTIONS:
             continue
         action = node.attr

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from sigps.compiler.frontend.syntax import at, substitute
 from sigps.native.source import reject
-from sigps.native.trees import copied
+from sigps.native.trees import copied, walk
 
 __all__ = ["Keyed", "applied", "is_grouped", "match_keyed", "spell_out_keys"]
 
@@ -58,7 +58,7 @@ def spell_out_keys(tree: ast.FunctionDef) -> ast.FunctionDef:
     Raises:
         CompileError: If a call has other arguments than it takes.
     """
-    if not any(_method(node) for node in ast.walk(tree)):
+    if not any(_method(node) for node in walk(tree)):
         return tree
     written: ast.FunctionDef = _SpellOut().visit(copied(tree))
     return written
@@ -117,7 +117,7 @@ def applied(function: ast.expr, value: ast.expr) -> ast.expr:
         arguments = function.args
         if (
             len(arguments.args) != 1
-            or sum(isinstance(n, ast.arg) for n in ast.walk(arguments)) != 1
+            or sum(isinstance(n, ast.arg) for n in walk(arguments)) != 1
             or arguments.defaults
         ):
             reject(function, "a key takes one argument: 'key=lambda m: m.distance'")

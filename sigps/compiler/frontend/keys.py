@@ -19,7 +19,7 @@ from sigps.compiler.frontend.keyed import applied, is_grouped
 from sigps.compiler.frontend.syntax import at, expression, tuple_of
 from sigps.native.primitives import max_by, min_by
 from sigps.native.source import reject
-from sigps.native.trees import copied
+from sigps.native.trees import copied, walk
 
 __all__ = ["KEY_FUNCTIONS", "OWN", "write_keys"]
 
@@ -33,9 +33,9 @@ def write_keys(tree: ast.FunctionDef) -> ast.FunctionDef:
     Raises:
         CompileError: If the key is neither a lambda nor the name of a function.
     """
-    if not any(_has_key(node) for node in ast.walk(tree)):
+    if not any(_has_key(node) for node in walk(tree)):
         return tree
-    loops = (n for n in ast.walk(tree) if isinstance(n, ast.For) and is_grouped(n.iter))
+    loops = (n for n in walk(tree) if isinstance(n, ast.For) and is_grouped(n.iter))
     groups = {n.target.elts[-1].id for n in loops if isinstance(n.target, ast.Tuple)}  # type: ignore[attr-defined]
     written: ast.FunctionDef = _Keys(groups).visit(copied(tree))
     return written

@@ -18,7 +18,7 @@ from typing import TypeGuard
 
 from sigps.compiler.frontend.reading import NotCombinableError
 from sigps.compiler.frontend.syntax import assigned_names, is_self, loaded_names, substitute
-from sigps.native.trees import copied
+from sigps.native.trees import copied, walk
 
 __all__ = ["Fold", "Once", "Take", "as_load", "as_store", "read_loop"]
 
@@ -212,7 +212,7 @@ class _Walk:
         written = [substitute(s, temporaries) for s in body]
         if isinstance(written[-1], ast.Break):
             written.pop()
-        for node in (n for s in written for n in ast.walk(s)):
+        for node in (n for s in written for n in walk(s)):
             if isinstance(node, (ast.Break, ast.Continue)):
                 raise NotCombinableError(body[0], STOPS)
         if set(temporaries) & assigned_names(written):
@@ -238,7 +238,7 @@ class _Walk:
                 return True
             stored = set(values)
             for part in [*values.values(), *others]:
-                if any(ast.dump(n) in stored for n in ast.walk(part)):
+                if any(ast.dump(n) in stored for n in walk(part)):
                     return False
             self.found.append(Take(op, key, test, is_strict, node.body, [*conditions, *others], node))
             return True
@@ -256,9 +256,9 @@ class _Walk:
                         part.node,
                         f"the loop folds {ast.unparse(target)} in two ways, and their order matters",
                     )
-        changed = {ast.dump(as_load(n)) for s in self.loop.body for n in ast.walk(s) if _is_stored(n)}
+        changed = {ast.dump(as_load(n)) for s in self.loop.body for n in walk(s) if _is_stored(n)}
         for part in self.found:
-            for node in (n for value in _read(part) for n in ast.walk(value)):
+            for node in (n for value in _read(part) for n in walk(value)):
                 if isinstance(node, (ast.Name, ast.Attribute)) and ast.dump(node) in changed:
                     raise NotCombinableError(
                         part.node,

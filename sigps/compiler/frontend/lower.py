@@ -17,6 +17,7 @@ from sigps.compiler.frontend.subject import ENV, VERTEX, Subject
 from sigps.compiler.frontend.syntax import assign, at, cast, expression, is_self, statements, visited
 from sigps.model.records import Record
 from sigps.native.source import reject
+from sigps.native.trees import walk
 
 __all__ = ["LowerFields", "lowered", "record_name", "state_name", "unpack"]
 
@@ -59,7 +60,7 @@ class LowerFields(ast.NodeTransformer):
         return ast.copy_location(ast.Name(lowered, node.ctx), node)
 
     def visit_Assign(self, node: ast.Assign) -> Any:
-        stored = [n for t in node.targets for n in ast.walk(t) if isinstance(n, ast.Attribute) and is_self(n)]
+        stored = [n for t in node.targets for n in walk(t) if isinstance(n, ast.Attribute) and is_self(n)]
         for target in stored:
             if target.attr in self._subject.aggregators:
                 name = target.attr

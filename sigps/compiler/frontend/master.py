@@ -41,7 +41,7 @@ from sigps.native.builder import Functions
 from sigps.native.cpp import CppFunctions
 from sigps.native.primitives import VALUE_FUNCTIONS
 from sigps.native.source import reject
-from sigps.native.trees import copied
+from sigps.native.trees import copied, walk
 from sigps.native.types import BOOL
 
 __all__ = ["derive_master"]
@@ -148,9 +148,7 @@ class _LowerMaster(ast.NodeTransformer):
         return ast.copy_location(ast.Name(lowered, node.ctx), node)
 
     def visit_Assign(self, node: ast.Assign) -> Any:
-        names = [
-            n.attr for t in node.targets for n in ast.walk(t) if is_self(n) and isinstance(n.ctx, ast.Store)
-        ]
+        names = [n.attr for t in node.targets for n in walk(t) if is_self(n) and isinstance(n.ctx, ast.Store)]
         self.generic_visit(node)
         return at([node, *map(self._typed, names)], node)
 
@@ -202,7 +200,7 @@ class _Returns(ast.NodeTransformer):
 
 
 def _namespace(subject: Subject, module: ast.Module) -> dict[str, Any]:
-    called = {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
+    called = {node.id for node in walk(module) if isinstance(node, ast.Name)}
     own = {name: value for name, value in VALUE_FUNCTIONS.items() if name in called}
     return {"__np": np, **NAN_FUNCTIONS, **subject.names.meanings, **own}
 

@@ -25,14 +25,14 @@ from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import expression, placed, visited
 from sigps.compiler.program import Consumption, Delivery, Slot
 from sigps.native.source import reject
-from sigps.native.trees import copied
+from sigps.native.trees import copied, walk
 
 __all__ = ["consume_messages"]
 
 
 def consume_messages(body: list[ast.stmt], subject: Subject, delivery: Delivery) -> Messages:
     """Derive how a program reads its messages, which are delivered in this way."""
-    reads = [n for s in body for n in ast.walk(s) if is_messages(n)]
+    reads = [n for s in body for n in walk(s) if is_messages(n)]
     if not reads:
         return Messages(Consumption.NONE, body)
     if not subject.message:
@@ -42,7 +42,7 @@ def consume_messages(body: list[ast.stmt], subject: Subject, delivery: Delivery)
         )
     if subject.combiner is not None:
         return _Single(subject, body).read(body)
-    is_keyed = any(match_keyed(n) for s in body for n in ast.walk(s))
+    is_keyed = any(match_keyed(n) for s in body for n in walk(s))
     try:
         if is_keyed and delivery is Delivery.DIRECT:
             raise NotCombinableError(body[0], "direct messages are listed, so keys are found in lists")

@@ -25,6 +25,7 @@ from sigps.model.fields import VertexId
 from sigps.model.vector import Vector, VectorType
 from sigps.native.primitives import VALUE_FUNCTIONS
 from sigps.native.source import global_names, reject
+from sigps.native.trees import walk
 
 __all__ = ["Names"]
 
@@ -52,9 +53,9 @@ class Names:
         Raises:
             CompileError: If a name is not defined, or means something that compiled code cannot hold.
         """
-        params = {arg.arg for arg in ast.walk(tree.args) if isinstance(arg, ast.arg)}
+        params = {arg.arg for arg in walk(tree.args) if isinstance(arg, ast.arg)}
         local = (params | assigned_names(tree.body)) - set(reserved)
-        for node in ast.walk(tree):
+        for node in walk(tree):
             name = getattr(node, "id", getattr(node, "arg", None))
             if isinstance(name, str) and name in local and name.startswith("__") and not name.startswith(OWN):
                 reject(

@@ -14,7 +14,7 @@ from sigps.compiler.frontend.grammar import ACTIONS, check_actions
 from sigps.compiler.frontend.subject import DRAWS, Subject
 from sigps.compiler.frontend.syntax import assigned_names, is_self, rename
 from sigps.native.source import reject
-from sigps.native.trees import copied
+from sigps.native.trees import copied, walk
 
 __all__ = ["check_call", "check_fields", "inlined", "prepare"]
 
@@ -43,8 +43,8 @@ def inlined(tree: ast.FunctionDef, subject: Subject) -> list[ast.stmt]:
 
 def check_fields(tree: ast.AST, subject: Subject) -> None:
     """Raise a CompileError for a `self.x` that does not exist, or is assigned and must not be."""
-    calls = {id(node.func): node for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    for node in ast.walk(tree):
+    calls = {id(node.func): node for node in walk(tree) if isinstance(node, ast.Call)}
+    for node in walk(tree):
         if not isinstance(node, ast.Attribute) or not is_self(node):
             continue
         if subject.method(node.attr) is not None:
@@ -115,7 +115,7 @@ class _Methods:
             assert isinstance(call, ast.Call)
             return self._inline(statement, call, name)
         own = [child for child in ast.iter_child_nodes(statement) if isinstance(child, ast.expr)]
-        nested = [n for e in own for n in ast.walk(e) if self._acting(n) is not None]
+        nested = [n for e in own for n in walk(e) if self._acting(n) is not None]
         if nested:
             reject(
                 nested[0],
@@ -135,7 +135,7 @@ class _Methods:
     def _inline(self, statement: ast.stmt, call: ast.Call, name: str) -> list[ast.stmt]:
         tree = self._subject.tree(name)
         check_call(call.func, call, self._subject)  # type: ignore[arg-type]
-        for child in ast.walk(tree):
+        for child in walk(tree):
             if isinstance(child, ast.Return) and child is not tree.body[-1]:
                 reject(
                     child,
@@ -157,7 +157,7 @@ class _Methods:
                 target.sigps_file = getattr(placed[param], "sigps_file", "")  # type: ignore[attr-defined]
                 binding.append(ast.copy_location(ast.Assign([target], copied(argument)), call))
         body = rename(tree, new).body
-        for node in (n for statement in (*body, *binding) for n in ast.walk(statement)):
+        for node in (n for statement in (*body, *binding) for n in walk(statement)):
             node.sigps_copy = self._num_inlined  # type: ignore[attr-defined]
         value: ast.expr = ast.copy_location(ast.Constant(0), call)
         if isinstance(body[-1], ast.Return):

@@ -25,7 +25,7 @@ from sigps.compiler.frontend.syntax import (
 )
 from sigps.compiler.program import Consumption, Slot
 from sigps.native.source import as_written, reject
-from sigps.native.trees import copied
+from sigps.native.trees import copied, walk
 
 __all__ = ["Messages", "NotCombinableError", "Reader", "bind_message", "first_of_vertex"]
 
@@ -227,7 +227,7 @@ class Reader(ast.NodeTransformer, ABC):
         """Refuse to read a field that messages do not have."""
         names = _parts(self.subject)
         kind = self.subject.message_type
-        for node in ast.walk(tree):
+        for node in walk(tree):
             if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
                 continue
             if node.attr == "_replace" and kind is not None:
@@ -272,7 +272,7 @@ def _parts(subject: Subject) -> list[str]:
 
 def first_of_vertex(parts: Sequence[ast.expr], subject: Subject, local_names: Collection[str]) -> str:
     """Return the first name in some expressions that belongs to one vertex; empty where none does."""
-    for child in (child for part in parts for child in ast.walk(part)):
+    for child in (child for part in parts for child in walk(part)):
         if isinstance(child, ast.Name) and child.id in local_names:
             return repr(child.id)
         if is_self(child) and not subject.is_uniform(child.attr):

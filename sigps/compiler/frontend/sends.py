@@ -20,6 +20,7 @@ from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import assigned_names, is_self, loaded_names
 from sigps.compiler.program import Delivery
 from sigps.native.source import as_written, reject
+from sigps.native.trees import walk
 
 __all__ = ["separate_sends"]
 
@@ -69,7 +70,7 @@ class _Sites:
             else:
                 self._stop(statement, "send() stands outside a loop over self.out_edges of its own")
             return
-        if is_edge_loop(statement) and any(action_of(n) in SENDS for n in ast.walk(statement)):
+        if is_edge_loop(statement) and any(action_of(n) in SENDS for n in walk(statement)):
             self._found(statement)
             assert isinstance(statement, ast.For)
             reason = self._impurity(statement)
@@ -93,13 +94,13 @@ class _Sites:
     def _impurity(self, loop: ast.For) -> str:
         """Return why a loop over the edges is not an edge function; empty if it is one."""
         edge = loop.target.id  # type: ignore[attr-defined]
-        sends = [n for n in ast.walk(loop) if action_of(n) is not None]
+        sends = [n for n in walk(loop) if action_of(n) is not None]
         if len(sends) != 1 or action_of(sends[0]) != "send":
             return "the loop over the edges does more than one send"
         call = sends[0].value  # type: ignore[attr-defined]
         if not (isinstance(call.args[0], ast.Name) and call.args[0].id == edge):
             return "send() takes an edge that is not the loop's"
-        for node in ast.walk(loop):
+        for node in walk(loop):
             is_inner = isinstance(node, (ast.For, ast.While, ast.GeneratorExp)) and node is not loop
             if is_inner or isinstance(node, (ast.Return, ast.Break)):
                 return "the loop over the edges holds another loop, a break or a return"
@@ -124,7 +125,7 @@ class _Sites:
         carried = _carried(loop.body, changed)
         if carried:
             return f"an iteration may read {carried!r} from the one before"
-        for node in ast.walk(loop):
+        for node in walk(loop):
             if isinstance(node, ast.Call) and is_self(node.func) and self._subject.method(node.func.attr):
                 name = node.func.attr
                 touches_edge = bool((changed | {edge}) & loaded_names(node.args))
@@ -189,5 +190,5 @@ def _most_sends(block: Sequence[ast.stmt], sites: list[ast.stmt]) -> tuple[int, 
 
 
 def _names_outside(body: Sequence[ast.stmt], loop: ast.For) -> set[str]:
-    inside = {id(n) for n in ast.walk(loop)}
-    return {n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and id(n) not in inside}
+    inside = {id(n) for n in walk(loop)}
+    return {n.id for s in body for n in walk(s) if isinstance(n, ast.Name) and id(n) not in inside}

@@ -17,6 +17,7 @@ from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import assign, assigned_names, at, cast, expression, is_self, loaded_names
 from sigps.compiler.program import Consumption, Slot, identity_of
 from sigps.native.source import reject
+from sigps.native.trees import walk
 
 __all__ = ["Combined", "Grouped"]
 
@@ -135,14 +136,14 @@ class Combined(Reader):
 
     def _take(self, take: Take, conditions: list[ast.expr], loop: ast.For) -> list[ast.stmt]:
         """Return what a loop does with the one message that it takes, from a slot that holds its fields."""
-        if any(isinstance(n, ast.Name) and n.id == "messages" for s in take.body for n in ast.walk(s)):
+        if any(isinstance(n, ast.Name) and n.id == "messages" for s in take.body for n in walk(s)):
             raise NotCombinableError(take.node, "the loop over messages reads messages inside")
         scalar = self.subject.message_type is None
         fields = [expression("__m" if scalar else f"__m.{f.name}") for f in self.subject.message]
         over = [self.over_message(k, loop.target) for k in take.key]
         body = [self.over_message(s, loop.target) for s in take.body]
         keys = {ast.dump(k) for k in over}
-        read = {ast.dump(n) for p in [*over, *body] for n in ast.walk(p)} - keys
+        read = {ast.dump(n) for p in [*over, *body] for n in walk(p)} - keys
         is_nested = any("." in f.name for f in self.subject.message)
         is_read = [ast.dump(f) in read or is_nested or self._reads_whole(body) for f in fields]
         others = [f for i, f in enumerate(fields) if any(is_read[i:]) and ast.dump(f) not in keys]
@@ -169,7 +170,7 @@ class Combined(Reader):
 
     def _reads_whole(self, body: Sequence[ast.AST]) -> bool:
         """Tell whether a message `__m` is read other than by its fields."""
-        nodes = [n for s in body for n in ast.walk(s)]
+        nodes = [n for s in body for n in walk(s)]
         inside = {id(n.value) for n in nodes if isinstance(n, ast.Attribute) and n.attr != "_replace"}
         return any(isinstance(n, ast.Name) and n.id == "__m" and id(n) not in inside for n in nodes)
 

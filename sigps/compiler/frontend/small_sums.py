@@ -10,6 +10,7 @@ from sigps.compiler.frontend.edge_function import Sends
 from sigps.compiler.frontend.reading import Messages
 from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.program import Delivery, Slot
+from sigps.native.trees import walk
 
 __all__ = ["mark_small_sums"]
 
@@ -34,7 +35,7 @@ def _small_fields(subject: Subject, sends: Sends) -> dict[str, bool]:
     sent = [
         node.value.elts[1]
         for statement in sends.edge_body
-        for node in ast.walk(statement)
+        for node in walk(statement)
         if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple)
     ]
     names = [""] if subject.message_type is None else [f.name for f in subject.message]

@@ -25,7 +25,7 @@ from sigps.model.records import Record
 from sigps.model.vector import VectorType
 from sigps.model.vertex import Field, Vertex
 from sigps.native.source import parse_function, reject
-from sigps.native.trees import copied
+from sigps.native.trees import copied, walk
 from sigps.native.unset import check_locals_are_set
 
 __all__ = ["DRAWS", "ENV", "VERTEX", "Precision", "Subject"]
@@ -191,7 +191,7 @@ class Subject:
         refuse(tree)
         check_locals_are_set(tree)
         tree = self.names.resolve(tree, function, kept)
-        for node in ast.walk(tree):
+        for node in walk(tree):
             node.sigps_file = function.__code__.co_filename  # type: ignore[attr-defined]
         return tree
 
@@ -211,7 +211,7 @@ class Subject:
     def method_reads(self, attribute: str, seen: tuple[str, ...] = ()) -> set[str]:
         """Return every `self.x` that a method reads, also through the methods that it calls."""
         reads: set[str] = set()
-        for node in ast.walk(self.tree(attribute)):
+        for node in walk(self.tree(attribute)):
             if is_self(node):
                 name = node.attr
                 if name in (*seen, attribute):
@@ -224,7 +224,7 @@ class Subject:
         """Tell whether a method assigns fields, sends, halts, or walks edges, itself or through others."""
         if any(name in EFFECTS for name in self.method_reads(attribute)):
             return True
-        for node in ast.walk(self.tree(attribute)):
+        for node in walk(self.tree(attribute)):
             if is_self(node):
                 name = node.attr
                 is_stored = not isinstance(node.ctx, ast.Load)
@@ -364,4 +364,4 @@ class Subject:
 
 def _takes_plain(tree: ast.FunctionDef) -> bool:
     """Tell whether a function has only arguments that are given by position or by name."""
-    return len(tree.args.args) == sum(isinstance(n, ast.arg) for n in ast.walk(tree.args))
+    return len(tree.args.args) == sum(isinstance(n, ast.arg) for n in walk(tree.args))

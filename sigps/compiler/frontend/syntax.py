@@ -8,7 +8,7 @@ from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
-from sigps.native.trees import copied
+from sigps.native.trees import copied, walk
 
 __all__ = [
     "VECTOR",
@@ -46,7 +46,7 @@ def statements(text: str) -> list[ast.stmt]:
 
 
 def _unplaced(tree: Node) -> Node:
-    for node in ast.walk(tree):
+    for node in walk(tree):
         for attribute in ("lineno", "col_offset", "end_lineno", "end_col_offset"):
             node.__dict__.pop(attribute, None)
     return tree
@@ -79,7 +79,7 @@ def at(nodes: Iterable[Node], place: ast.AST) -> list[Node]:
     placed = []
     file = getattr(place, "sigps_file", None)
     for node in nodes:
-        for child in ast.walk(node):
+        for child in walk(node):
             if "lineno" in child._attributes and not hasattr(child, "lineno"):
                 ast.copy_location(child, place)
             if file is not None and not hasattr(child, "sigps_file"):
@@ -90,7 +90,7 @@ def at(nodes: Iterable[Node], place: ast.AST) -> list[Node]:
 
 def placed(node: Node, file: str, line: int, number: int = 0) -> Node:
     """Give a new node a place outside compiled functions; `number` tells it from others in that line."""
-    for child in ast.walk(node):
+    for child in walk(node):
         child.sigps_file = file  # type: ignore[attr-defined]
         if "lineno" in child._attributes:
             child.lineno = child.end_lineno = line  # type: ignore[attr-defined]
@@ -129,14 +129,14 @@ def loaded_names(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def _names(nodes: Iterable[ast.AST], context: type[ast.expr_context]) -> set[str]:
-    found = (n for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name))
+    found = (n for node in nodes for n in walk(node) if isinstance(n, ast.Name))
     return {n.id for n in found if isinstance(n.ctx, context)}
 
 
 def rename(tree: Node, names: Mapping[str, str]) -> Node:
     """Return a copy with local names replaced."""
     tree = copied(tree)
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Name):
             node.id = names.get(node.id, node.id)
         elif isinstance(node, ast.arg):

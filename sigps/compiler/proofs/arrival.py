@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from sigps.compiler.program import HALT, RETIRE, SENT, Consumption, Delivery, VertexProgram
 from sigps.compiler.proofs.monotone import Guess, Number, all_answers, meanings
 from sigps.compiler.proofs.opaque import Casts, Count, CountReadError, Superstep, functions, may_not_end
+from sigps.native.trees import walk
 
 __all__ = ["FirstArrival", "first_arrival", "retires"]
 
@@ -41,7 +42,7 @@ def retires(program: VertexProgram) -> bool:
     """Return whether compute() retires a vertex anywhere."""
     compute = program.function("compute")
     return compute is not None and any(
-        isinstance(node, ast.Assign) and ast.unparse(node) == "__retired = True" for node in ast.walk(compute)
+        isinstance(node, ast.Assign) and ast.unparse(node) == "__retired = True" for node in walk(compute)
     )
 
 
@@ -123,5 +124,5 @@ def _levels(program: VertexProgram) -> set[int]:
 def _reads_counts(function: ast.FunctionDef | None) -> bool:
     if function is None:
         return False
-    read = [n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+    read = [n.id for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
     return bool({"__num_vertices", "__num_edges"} & set(read)) or read.count("__env") > 1

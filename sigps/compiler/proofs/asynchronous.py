@@ -30,6 +30,7 @@ from sigps.compiler.proofs import monotone
 from sigps.compiler.proofs.monotone import Guess, Key, KeyCasts, Number, all_answers, is_finite, meanings
 from sigps.compiler.proofs.opaque import Functions, Superstep, Unknown, Value, call_compute, functions
 from sigps.model.fields import extreme
+from sigps.native.trees import walk
 
 __all__ = ["asynchronous", "find_obstacle"]
 
@@ -119,7 +120,7 @@ def _found(program: VertexProgram, function: str, is_wanted: Any) -> list[ast.Na
     tree = program.function(function)
     if tree is None:
         return []
-    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and is_wanted(node.id)]
+    names = [node for node in walk(tree) if isinstance(node, ast.Name) and is_wanted(node.id)]
     return [node for node in names if node.lineno > tree.lineno]
 
 
@@ -136,7 +137,7 @@ def _supersteps(program: VertexProgram, function: str, known: tuple[int, ...] = 
         return []
     tested = {
         id(node.left)
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Compare)
         and len(node.ops) == 1
         and isinstance(node.comparators[0], ast.Constant)

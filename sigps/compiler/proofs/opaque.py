@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from sigps.compiler.program import VertexProgram
+from sigps.native.trees import walk
 
 __all__ = [
     "Casts",
@@ -133,4 +134,4 @@ def call_compute(
 
 def may_not_end(module: ast.Module) -> bool:
     """Tell whether running the functions might take forever."""
-    return any(isinstance(node, (ast.For, ast.While)) for node in ast.walk(module))
+    return any(isinstance(node, (ast.For, ast.While)) for node in walk(module))

@@ -29,7 +29,7 @@ from sigps.compiler.proofs.opaque import (
     functions,
     may_not_end,
 )
-from sigps.native.trees import copied
+from sigps.native.trees import copied, walk
 
 __all__ = ["find_obstacle", "priority_form"]
 
@@ -52,7 +52,7 @@ def priority_form(program: VertexProgram) -> VertexProgram | None:
         f"__state, __flags, __record, __contributions = __compute({given})\n"
         f"return __state, __np.uint8(__flags | (__flags & {SENT}) >> {_SENT_OVER_RETIRE}), __record, __contributions"
     ).body
-    for node in (node for statement in wrapped.body for node in ast.walk(statement)):
+    for node in (node for statement in wrapped.body for node in walk(statement)):
         ast.copy_location(node, compute)  # where an error in it points to
     module.body.append(wrapped)
     return replace(program, module=module, early_exit=EarlyExit.FIRST, key=f"{program.key} priority order")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sigps.compiler.program import Delivery, VertexProgram
-from sigps.native.trees import copied
+from sigps.native.trees import copied, walk
 
 __all__ = ["sends_together"]
 
@@ -85,7 +85,7 @@ class _Paths:
             assert isinstance(statement.value, ast.Constant)
             decided: dict[str, Any] = {flag: bool(statement.value.value)}
             return {replace(o, **decided) for o in begun}
-        if any(_decides(node) for node in ast.walk(statement)):  # in a loop, say
+        if any(_decides(node) for node in walk(statement)):  # in a loop, say
             raise _DiffersError
         return begun
 
@@ -135,7 +135,7 @@ def _is_alike(function: ast.FunctionDef) -> bool:
     given = [argument.arg for argument in function.args.args]
     if given[3:5] != ["__vertex", "__state"]:
         return False
-    unpacked = [n.id for s in function.body if _unpacks(s) for n in ast.walk(s) if isinstance(n, ast.Name)]
+    unpacked = [n.id for s in function.body if _unpacks(s) for n in walk(s) if isinstance(n, ast.Name)]
     names = frozenset({"__vertex", "__state", *unpacked})
     return not any(reads(s, names) for s in function.body if not _unpacks(s))
 
@@ -150,7 +150,7 @@ def _unpacks(statement: ast.stmt) -> bool:
 
 def reads(tree: ast.AST, names: frozenset[str]) -> bool:
     """Return whether an expression reads one of these names."""
-    return any(isinstance(node, ast.Name) and node.id in names for node in ast.walk(tree))
+    return any(isinstance(node, ast.Name) and node.id in names for node in walk(tree))
 
 
 def _flag_of(statement: ast.Assign) -> str | None:
@@ -187,10 +187,10 @@ def _written(body: list[ast.stmt], varying: frozenset[str], *, of_vertex: bool) 
             yield from _written(statement.body + statement.orelse, varying, of_vertex=inside)
         elif of_vertex or reads(statement, varying):  # a loop, too: then all that it writes
             yield from (
-                n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+                n.id for n in walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
             )
 
 
 def _set_once(function: ast.FunctionDef) -> frozenset[str]:
-    stored = [n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    stored = [n.id for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
     return frozenset(name for name in stored if stored.count(name) == 1)
