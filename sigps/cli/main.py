@@ -26,7 +26,7 @@ from sigps.cli.graph import convert, generate, info, partition
 from sigps.cli.log import log
 from sigps.cli.plan.command import plan
 from sigps.cli.run import run
-from sigps.cli.serve import cancel, jobs, result, serve, submit
+from sigps.cli.serve import cancel, jobs, result, resume, serve, submit, suspend
 from sigps.errors import ConfigError, SigpsError
 from sigps.group import Group, MPIGroup, launched_ranks, world
 
@@ -45,7 +45,7 @@ def sigps(verbose: int) -> None:
 
 for command in (
     *(run, log, plan, explain, generate, convert, info, partition, doctor),
-    *(serve, submit, jobs, cancel, result),
+    *(serve, submit, jobs, cancel, suspend, resume, result),
 ):
     sigps.add_command(command)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sigps.job.config import JobConfig
     from sigps.job.result import Result
 
-__all__ = ["cancel", "jobs", "result", "serve", "submit"]
+__all__ = ["cancel", "jobs", "result", "resume", "serve", "submit", "suspend"]
 
 _socket = click.option("--socket", metavar="PATH", help="The server's socket, if not the default.")
 
@@ -42,7 +42,7 @@ def serve(pool_file: str, socket: str | None) -> int:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-        click.echo("ending: jobs are cancelled before their next lease")
+        click.echo("ending: jobs with a name are suspended, others cancelled before their next lease")
     return 0
 
 
@@ -53,6 +53,7 @@ def serve(pool_file: str, socket: str | None) -> int:
 @click.option("--graph", metavar="NAME", help="Run on this graph of the server, not the job's.")
 @click.option("--tenant", default="", metavar="NAME", help="Whose job it is.")
 @click.option("--priority", type=int, default=0, metavar="N", help="Among the tenant's jobs.")
+@click.option("--name", metavar="NAME", help="Save its state: submitted with this name again, it goes on.")
 @click.option("--no-wait", is_flag=True, help="Print the job's number and end.")
 @_socket
 def submit(
@@ -62,6 +63,7 @@ def submit(
     graph: str | None,
     tenant: str,
     priority: int,
+    name: str | None,
     no_wait: bool,
     socket: str | None,
 ) -> int:
@@ -87,6 +89,7 @@ def submit(
         folder=job.folder,
         tenant=tenant,
         priority=priority,
+        name=name,
         **options,
     )
     if no_wait:
@@ -144,6 +147,30 @@ def cancel(number: int, socket: str | None) -> int:
 
     was_there = connect(socket).job(number).cancel()
     click.echo(f"job {number} is cancelled" if was_there else f"job {number} had ended before")
+    return 0
+
+
+@click.command(short_help="Suspend a job of a server.")
+@click.argument("number", type=click.IntRange(min=0), metavar="JOB")
+@_socket
+def suspend(number: int, socket: str | None) -> int:
+    """Let a job that has a name save its state and give back its memory, before its next lease."""
+    from sigps.serve.client import connect
+
+    does = connect(socket).job(number).suspend()
+    click.echo(f"job {number} is to be suspended" if does else f"job {number} does not run now")
+    return 0
+
+
+@click.command(short_help="Let a suspended job go on.")
+@click.argument("number", type=click.IntRange(min=0), metavar="JOB")
+@_socket
+def resume(number: int, socket: str | None) -> int:
+    """Let a suspended job go on from its state."""
+    from sigps.serve.client import connect
+
+    was = connect(socket).job(number).resume()
+    click.echo(f"job {number} goes on" if was else f"job {number} was not suspended")
     return 0
 
 

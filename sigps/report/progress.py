@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from sigps.account import seconds_text
 from sigps.engine.stats import SuperstepStats
 
-__all__ = ["OnProgress", "live_progress", "progress_text"]
+__all__ = ["OnProgress", "is_notebook", "live_progress", "progress_text"]
 
 OnProgress = Callable[[Sequence[SuperstepStats]], None]
 """What `sigps.run(progress=)` calls, on rank 0, with all statistics so far."""
@@ -29,7 +29,7 @@ def live_progress(max_supersteps: int | None = None, *, rank: int = 0) -> Iterat
     """
     if rank != 0:
         yield None
-    elif _is_notebook():
+    elif is_notebook():
         with _in_notebook(max_supersteps) as show:
             yield show
     else:
@@ -112,7 +112,7 @@ def _in_notebook(max_supersteps: int | None) -> Iterator[OnProgress]:
         shown.update(HTML(""))
 
 
-def _is_notebook() -> bool:
+def is_notebook() -> bool:
     """Tell whether a notebook's kernel runs this; imports nothing that is not there."""
     if "ipykernel" not in sys.modules:
         return False

@@ -60,6 +60,7 @@ class Client:
         folder: str | os.PathLike[str] | None = None,
         tenant: str = "",
         priority: int = 0,
+        name: str | None = None,
         **options: Any,
     ) -> RemoteJob:
         """Hand in a job, as `Pool.submit` does. No code crosses: the server runs its own class of that name.
@@ -75,6 +76,7 @@ class Client:
             folder: Where the relative path of a file in the name starts, and own code works; None for the current one.
             tenant: Whose job it is.
             priority: Among the tenant's jobs.
+            name: With it the state is saved, as `Pool.submit` says; where the server ends, it is suspended.
             options: Of `sigps.run`, as `Pool.submit` takes them.
 
         Raises:
@@ -98,7 +100,7 @@ class Client:
             "code": code,
             "folder": where,
         }
-        reply = self.ask("submit", **asked, tenant=tenant, priority=priority, options=options)
+        reply = self.ask("submit", **asked, tenant=tenant, priority=priority, name=name, options=options)
         return RemoteJob(self, reply["job"], reply["server"])
 
     def jobs(self) -> list[JobRow]:
@@ -182,6 +184,14 @@ class RemoteJob:
     def cancel(self) -> bool:
         """Let it end before its next lease; return whether it had not ended before."""
         return bool(self._ask("cancel")["cancelled"])
+
+    def suspend(self) -> bool:
+        """Let it save its state and give back its memory; return whether it is to: see `Pool.suspend`."""
+        return bool(self._ask("suspend")["suspended"])
+
+    def resume(self) -> bool:
+        """Let it go on; return whether it was suspended."""
+        return bool(self._ask("resume")["resumed"])
 
     def is_done(self) -> bool:
         """Tell whether it has ended: with a result, an error, or because it was cancelled."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 
 from sigps.serve.job import Job
 from sigps.serve.turns import Ready, TurnPolicy, aged, choose_job
 
-__all__ = ["JobTurns", "SharedDevice", "Tenant"]
+__all__ = ["JobTurns", "SharedDevice", "Suspended", "Tenant"]
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -66,8 +70,14 @@ class SharedDevice:
             self._end_lease(job)
             self._grant()
 
+    def give_back(self, job: Job) -> None:
+        """Give the device back for now, if this job holds it."""
+        with self._lock:
+            self._end_lease(job)
+            self._grant()
+
     def wake(self, job: Job) -> None:
-        """Let a cancelled job go on at once where it waits, so that it can end."""
+        """Let a job that is to end or to leave go on at once where it waits."""
         with self._lock:
             if self._waiting.pop(job.number, None) is not None:
                 job.granted.release()
@@ -120,6 +130,10 @@ class SharedDevice:
             self._holder.granted.release()
 
 
+class Suspended(Exception):  # noqa: N818  (no error: the run goes on later)
+    """A run has saved its state, and ends here."""
+
+
 class JobTurns:
     """The turns of one job (`system.turns.Turns`).
 
@@ -141,9 +155,20 @@ class JobTurns:
             raise CancelledError
         self._job.state = "preparing"
 
-    def wait(self) -> None:
+    def wait(self, save: Callable[[], bool] | None) -> None:
         self._end_preparing()
-        self._device.request(self._job)
+        while True:
+            if not self._job.is_suspending:
+                self._device.request(self._job)
+            if not self._job.is_suspending:
+                return
+            self._device.give_back(self._job)
+            if not self._job.is_suspending:
+                continue
+            if save is not None and save():
+                raise Suspended
+            self._job.is_suspending = False
+            log.warning("job %d goes on: its state could not be saved", self._job.number)
 
     def leave(self) -> None:
         """Give back all that the job holds."""

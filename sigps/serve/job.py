@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from sigps.engine.stats import SuperstepStats
@@ -15,7 +16,7 @@ from sigps.model.vertex import Vertex
 
 __all__ = ["Estimate", "Job", "JobRow", "JobState"]
 
-JobState = Literal["waiting for memory", "preparing", "running", "done", "failed", "cancelled"]
+JobState = Literal["waiting for memory", "preparing", "running", "suspended", "done", "failed", "cancelled"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ class Job:
         state: Where it stands.
         supersteps: How many have run.
         lease_seconds: What its leases took so far.
+        folder: Where its state logs lie; None where it has no name to go on by.
     """
 
     def __init__(
@@ -94,7 +96,8 @@ class Job:
         self.graph: Graph | None = graph
         self.options = options
         self.device_name: str | None = None
-        self.is_cancelled, self.granted = False, threading.Semaphore(0)
+        self.is_cancelled, self.is_suspending, self.granted = False, False, threading.Semaphore(0)
+        self.folder: Path | None = None
         self.future: Future[Result] = Future()
         self.future.set_running_or_notify_cancel()  # from here on `cancel` alone ends it
         self._cancel = cancel

@@ -41,6 +41,7 @@ def _families(overview: Overview) -> Iterator[Any]:
 
     yield gauge("began_timestamp_seconds", "When the server began, in seconds since 1970.", overview.began)
     yield gauge("written_timestamp_seconds", "When this was written, in seconds since 1970.", overview.at)
+    # With those that are suspended.
     jobs = GaugeMetricFamily("sigps_pool_jobs", "Jobs that have not ended.", labels=("tenant", "state"))
     states = Counter(
         (job.tenant, job.state) for job in overview.jobs if job.state not in ("done", "failed", "cancelled")

@@ -48,7 +48,7 @@ class TenantRow:
 
     Attributes:
         lease_seconds: What its leases took, with those that go on.
-        active: Its jobs that have not ended.
+        active: Its jobs that have not ended and are not suspended.
         done: Its jobs that ended with a result; `failed` and `cancelled` are the others.
     """
 

@@ -181,7 +181,7 @@ class OwnJob(Job):
                 self.supersteps = supersteps
             if message.get("do") == "turn":
                 self.state = "running"
-                turns.wait()
+                turns.wait(None)
                 most = code.lease_seconds
                 send_frame(connection, {"do": "go"})
             elif message.get("do") == "done" and message.get("tables") in (1, 2):

@@ -13,7 +13,7 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ class AskedTurns:
         self.supersteps = 0
         self._connection = connection
 
-    def wait(self) -> None:
+    def wait(self, save: Callable[[], bool] | None) -> None:
         send_frame(self._connection, {"do": "turn", "supersteps": self.supersteps})
         if read_frame(self._connection) is None:
             os._exit(1)  # the server is gone

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
+import re
+import shutil
 import threading
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
+from pathlib import Path
 from types import TracebackType
 from typing import Any, get_args
+from urllib.parse import quote
 
 from sigps.device.cpu import available_cores
-from sigps.errors import ConfigError, nearest
+from sigps.errors import ConfigError, StateLogError, nearest
 from sigps.graph.card import head_table
 from sigps.graph.graph import Graph
 from sigps.graph.load import load
@@ -22,19 +27,23 @@ from sigps.job.preparing import check_device
 from sigps.job.result import Result
 from sigps.job.run import run, run_options
 from sigps.model.vertex import Vertex
+from sigps.report.progress import is_notebook
 from sigps.serve.admission import Budget, estimate
-from sigps.serve.devices import JobTurns, SharedDevice, Tenant
+from sigps.serve.devices import JobTurns, SharedDevice, Suspended, Tenant
 from sigps.serve.job import Estimate, Job, JobRow, JobState
 from sigps.serve.overview import DeviceRow, GraphRow, Overview, TenantRow
 from sigps.serve.own_code import OwnCode, OwnJob, check_own_code
 from sigps.serve.placing import GpuLoad, PlacingPolicy, choose_gpu
 from sigps.serve.shared_graph import SharedGraph, bytes_to_share
 from sigps.serve.turns import Ready, TurnPolicy, joined
+from sigps.system.checkpoint.state_log import Checkpoint
 from sigps.system.turns import taking_turns
 
 __all__ = ["Pool", "pool"]
 
 _SHOWN = 100  # ended jobs in the table
+_WATCH_SECONDS = 0.25
+_SAVE_SECONDS = 60.0  # from one state log of a job with a name to the next
 _OF_POOL = (
     "device",
     "threads",
@@ -55,6 +64,7 @@ def pool(
     quantum: float = 0.01,
     turns: TurnPolicy = "fair_share",
     placing: PlacingPolicy = "least_memory",
+    snapshots: str | os.PathLike[str] | None = None,
 ) -> Pool:
     """Return a pool of devices that many jobs share, on graphs that stay in memory. Use it in a `with`.
 
@@ -70,6 +80,7 @@ def pool(
         quantum: Seconds of a lease.
         turns: Which job is next: `"fair_share"` by weights of tenants, `"round_robin"`, `"least_attained"`.
         placing: Which device a job gets: `"least_memory"`, `"round_robin"` or `"weighted_times"`.
+        snapshots: A folder for the states of jobs with a name, `submit(..., name="nightly")`, which can be suspended.
 
     Raises:
         ConfigError: If an option is wrong.
@@ -82,7 +93,7 @@ def pool(
     ...     print(job.result()["level"].tolist())
     [0, 1, 2]
     """
-    return Pool(devices, memory, quantum, turns, placing)
+    return Pool(devices, memory, quantum, turns, placing, snapshots)
 
 
 class Pool:
@@ -95,7 +106,9 @@ class Pool:
         quantum: float,
         turns: TurnPolicy,
         placing: PlacingPolicy,
+        snapshots: str | os.PathLike[str] | None = None,
     ) -> None:
+        self._snapshots = None if snapshots is None else Path(os.path.abspath(snapshots))
         names = _checked_devices(devices)
         if isinstance(quantum, bool) or not isinstance(quantum, (int, float)) or not 0 < quantum < math.inf:
             raise ConfigError(f"quantum={quantum!r} must be seconds above 0")
@@ -116,6 +129,7 @@ class Pool:
         self._copies: dict[int, SharedGraph] = {}
         self._waiting: deque[Job] = deque()
         self._running: dict[int, Job] = {}
+        self._suspended: dict[int, Job] = {}
         self._threads: dict[int, threading.Thread] = {}
         self._ended: deque[JobRow] = deque(maxlen=_SHOWN)
         self._history: dict[tuple[str, str], tuple[int, float]] = {}
@@ -165,6 +179,7 @@ class Pool:
         tenant: str = "",
         weight: float | None = None,
         priority: int = 0,
+        name: str | None = None,
         **options: Any,
     ) -> Job:
         """Take a job; it begins when it fits into memory. Jobs that wait for memory begin in order of submission.
@@ -175,6 +190,9 @@ class Pool:
             tenant: Whose job it is: leases are shared among tenants.
             weight: The tenant's share from now on; 1 at first.
             priority: Of the tenant's jobs, those of the highest priority have the tenant's leases.
+            name: With it the job's state is saved in the pool's folder `snapshots`, every minute and by `suspend`. A
+                job that was suspended when its pool was closed, or whose process was killed, goes on from there when it
+                is submitted with the same name again, to this pool or a later one. Nothing is then sent out of turn.
             options: Of `sigps.run`, but for those that the pool decides, such as `device`.
 
         Raises:
@@ -189,12 +207,69 @@ class Pool:
         key = type(program).__name__, graph
         count, total = self._history.get(key, (0, 0.0))
         needed = estimate(program, found, self._devices[0].engine, options, total / count if count else None)
-        return self._take(
-            lambda number: Job(
-                number, program, graph, found, tenant, priority, needed, dict(options), self._cancel
-            ),
-            weight,
-        )
+        folder = None if name is None else self._folder(tenant, name)
+
+        def make(number: int) -> Job:
+            if folder is not None and any(job.folder == folder for job in self._active()):
+                raise ConfigError(f"tenant {tenant!r} has a job named {name!r} already: give another name")
+            job = Job(number, program, graph, found, tenant, priority, needed, dict(options), self._cancel)
+            job.folder = folder
+            return job
+
+        return self._take(make, weight)
+
+    def suspend(self, job: Job) -> bool:
+        """Let a job with a name save its state after its lease and give back its memory; return whether it is to.
+
+        It does not, if it has ended, is suspended, or waits for memory. A state that cannot be written lets it go on.
+
+        Raises:
+            ConfigError: If the job has no name.
+        """
+        if job.folder is None:
+            raise ConfigError(
+                f"job {job.number} has no name to go on by: submit it with name=, where it can be saved"
+            )
+        with self._lock:
+            if job.number not in self._running or job.is_cancelled:
+                return False
+            job.is_suspending = True
+            for device in self._devices:
+                device.wake(job)
+            return True
+
+    def resume(self, job: Job) -> bool:
+        """Let a job go on, when it fits into memory, if it is suspended or was asked to be; return whether it was."""
+        with self._lock:
+            if job.number in self._running and job.is_suspending:
+                job.is_suspending = False
+                return True
+            if self._suspended.pop(job.number, None) is None:
+                return False
+            job.state = "waiting for memory"
+            self._enter(job)
+            return True
+
+    def stop(self) -> None:
+        """Take no jobs any more; suspend those with a name, and cancel the others. `close` waits until that is done."""
+        with self._lock:
+            self._is_open = False
+            for job in self._active():
+                if job.folder is None:
+                    self._cancel(job)
+                elif job in self._waiting:  # its state, if it has one, stays
+                    self._waiting.remove(job)
+                    self._suspended[job.number] = job
+                else:
+                    self.suspend(job)
+
+    def _folder(self, tenant: str, name: str) -> Path:
+        """Return where the state of a job with a name lies."""
+        if self._snapshots is None:
+            raise ConfigError("name= is of jobs whose state is saved: give the pool a folder, snapshots=")
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}", name):
+            raise ConfigError(f"name={name!r} must be 1 to 100 letters, digits, dots, dashes or underscores")
+        return self._snapshots / f"tenant-{quote(tenant, safe='')}" / name
 
     def submit_own(
         self,
@@ -267,16 +342,22 @@ class Pool:
                     if number == len(self._budgets) - 1:
                         raise
             self._count += 1
-            tenant = job.tenant
-            mine = self._tenants[tenant]
+            mine = self._tenants[job.tenant]
             mine.weight = mine.weight if weight is None else float(weight)
-            if all(other.tenant != tenant for other in self._active()):
-                active = {other.tenant: self._tenants[other.tenant] for other in self._active()}
-                others = [Ready(0, name, t.weight, t.charged) for name, t in active.items()]
-                mine.charged = joined(mine.charged, mine.weight, others)
-            self._waiting.append(job)
-            self._admit()
+            self._enter(job)
         return job
+
+    def _enter(self, job: Job) -> None:
+        """Let a job wait for memory; its tenant has no credit for the time without jobs. The lock is held."""
+        competing = self._competing()
+        if all(other.tenant != job.tenant for other in competing):
+            mine, others = self._tenants[job.tenant], {other.tenant for other in competing}
+            tenants = [(name, self._tenants[name]) for name in others]
+            mine.charged = joined(
+                mine.charged, mine.weight, [Ready(0, name, t.weight, t.charged) for name, t in tenants]
+            )
+        self._waiting.append(job)
+        self._admit()
 
     def set_turns(self, policy: TurnPolicy) -> None:
         """Choose jobs by another policy from now on.
@@ -298,7 +379,7 @@ class Pool:
     def overview(self) -> Overview:
         """Return the pool's devices, tenants, graphs and jobs, as plain numbers."""
         with self._lock:
-            active = Counter(job.tenant for job in self._active())
+            active = Counter(job.tenant for job in self._competing())
             running: dict[str, float] = defaultdict(float)
             for device in self._devices:
                 holder, seconds = device.running()
@@ -335,7 +416,10 @@ class Pool:
             return {name: tenant.charged for name, tenant in self._tenants.items()}
 
     def close(self) -> None:
-        """Wait for all jobs; then graphs are no longer kept."""
+        """Wait for all jobs that are not suspended; then graphs are no longer kept.
+
+        What waits for a suspended one gets `CancelledError`; its state stays for a later pool.
+        """
         with self._lock:
             self._is_open = False
         while True:
@@ -345,6 +429,8 @@ class Pool:
                 break
             for thread in threads:
                 thread.join()
+        for job in self._active():  # suspended: their states stay
+            self._leave(job)
         self._graphs.clear()
         self._copies.clear()
 
@@ -358,6 +444,31 @@ class Pool:
             for job in self._active():
                 self._cancel(job)
         self.close()
+
+    def watch(self, seconds: float | None = None) -> None:
+        """Show the table of jobs in a notebook while they run, until all have ended or are suspended.
+
+        Interrupting the cell ends the watching, and no job. Outside a notebook it only waits.
+
+        Args:
+            seconds: End after so many seconds; None for no limit.
+        """
+        show: Callable[[str], None] = lambda _: None  # noqa: E731
+        if is_notebook():
+            from IPython.display import HTML, display
+
+            shown = display(HTML(self._repr_html_()), display_id=True)
+            show = lambda text: shown.update(HTML(text))  # noqa: E731
+        end, before = math.inf if seconds is None else time.monotonic() + seconds, ""
+        with contextlib.suppress(KeyboardInterrupt):
+            while True:
+                is_last = not self._competing() or time.monotonic() >= end
+                if (text := self._repr_html_()) != before:
+                    show(text)
+                    before = text
+                if is_last:
+                    return
+                time.sleep(_WATCH_SECONDS)
 
     def _repr_html_(self) -> str:
         """Show the table of jobs in a notebook."""
@@ -383,9 +494,13 @@ class Pool:
             raise ConfigError(f"the pool has no graph {name!r}{nearest(name, self._graphs)} It has: {known}")
         return self._graphs[name]
 
-    def _active(self) -> list[Job]:
+    def _competing(self) -> list[Job]:
         with self._lock:
             return [*self._waiting, *self._running.values()]
+
+    def _active(self) -> list[Job]:
+        with self._lock:
+            return [*self._waiting, *self._running.values(), *self._suspended.values()]
 
     def _admit(self) -> None:
         """Start the jobs that fit, in order. The lock is held."""
@@ -440,9 +555,25 @@ class Pool:
         except BaseException as failure:  # the job's caller gets it
             error = failure
         turns.leave()
+        is_suspended = isinstance(error, Suspended) and not job.is_cancelled
+        if not is_suspended and not isinstance(error, StateLogError):  # of another job of that name
+            _forget_state(job)
         with self._lock:
             del self._running[job.number], self._threads[job.number]
             self._budgets[number].give_back(job.estimate)
+            if is_suspended and not job.is_cancelled:
+                job.device_name, wanted = None, job.is_suspending
+                job.is_suspending = False
+                if wanted:
+                    job.state = "suspended"
+                    self._suspended[job.number] = job
+                    self._admit()
+                else:  # `resume` came while it was saving
+                    job.state = "waiting for memory"
+                    self._enter(job)
+                return
+            if isinstance(error, Suspended):
+                error = CancelledError()
             if result is not None:
                 key = job.program_name, job.graph_name
                 count, total = self._history.get(key, (0, 0.0))
@@ -463,9 +594,14 @@ class Pool:
         with self._lock:
             if job in self._waiting:
                 self._waiting.remove(job)
+                _forget_state(job)
                 self._end(job, "cancelled")
                 job.future.set_exception(CancelledError())
                 self._admit()
+                return True
+            if self._suspended.get(job.number) is job:
+                _forget_state(job)
+                self._leave(job)
                 return True
             if job.number not in self._running:
                 return False
@@ -474,6 +610,13 @@ class Pool:
                 device.wake(job)
         job.stop()
         return True
+
+    def _leave(self, job: Job) -> None:
+        """End a suspended job."""
+        with self._lock:
+            del self._suspended[job.number]
+            self._end(job, "cancelled")
+        job.future.set_exception(CancelledError())
 
     def _shared(self, graph: Graph) -> SharedGraph:
         """Return the copy of a graph for other processes; the first call makes it."""
@@ -497,10 +640,26 @@ def _run_here(job: Job, graph: Graph, device: SharedDevice, turns: JobTurns) -> 
             device=device.engine,
             threads=device.threads,
             progress=job.record,
+            **_saving(job),
             **job.options,
         )
     job.supersteps = result.supersteps
     return result
+
+
+def _saving(job: Job) -> dict[str, Any]:
+    """Return the options of a run whose state is saved."""
+    if job.folder is None:
+        return {}
+    return {"checkpoint": Checkpoint(job.folder, seconds=_SAVE_SECONDS), "resume": True}
+
+
+def _forget_state(job: Job) -> None:
+    """Remove the state of a job that has ended."""
+    if job.folder is not None:
+        shutil.rmtree(job.folder, ignore_errors=True)
+        with contextlib.suppress(OSError):  # others of the tenant are there
+            job.folder.parent.rmdir()
 
 
 def _layout(job: Job) -> tuple[int, str]:

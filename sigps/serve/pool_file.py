@@ -64,6 +64,7 @@ class _Keys(Section):
     tenants: dict[str, TenantSection] = {}
     default: TenantSection | None = TenantSection()
     results: int | str = "1GB"
+    snapshots: str | None = None
     page: str | None = None
     metrics: str | None = None
     every: Annotated[float, Field(ge=1)] = 5.0
@@ -125,7 +126,9 @@ def read_pool_file(path: str | Path, socket: str | None = None) -> PoolFile:
             bytes_of(tenant.own_code.memory, f"{path}: memory of own_code of tenant {name}")
     where = default_socket() if keys.socket is None else str(folder / Path(keys.socket).expanduser())
     memory = None if keys.memory is None else bytes_of(keys.memory, f"{path}: memory")
-    options = keys.model_dump(include={"devices", "quantum", "turns", "placing"}) | {"memory": memory}
+    snapshots = None if keys.snapshots is None else str(folder / Path(keys.snapshots).expanduser())
+    options = keys.model_dump(include={"devices", "quantum", "turns", "placing"})
+    options |= {"memory": memory, "snapshots": snapshots}
     return PoolFile(
         socket=where if socket is None else os.path.abspath(socket),
         options=options,

@@ -93,6 +93,8 @@ class Server:
             "graphs": self._graphs,
             "wait": self._wait,
             "cancel": self._cancel,
+            "suspend": lambda message: {"suspended": self._change(message, self._pool.suspend)},
+            "resume": lambda message: {"resumed": self._change(message, self._pool.resume)},
             "result": self._result,
         }
 
@@ -112,9 +114,8 @@ class Server:
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            jobs, connections = list(self._jobs.values()), list(self._connections)
-        for job in jobs:
-            job.cancel()
+            connections = list(self._connections)
+        self._pool.stop()
         for connection in connections:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
@@ -207,11 +208,13 @@ class Server:
             with self._lock:
                 mine = [other for other in self._jobs.values() if other.tenant == tenant]
             if limits.own_code is not None and message.get("program") not in self.file.programs:
+                if message.get("name") is not None:
+                    raise ConfigError("name= is not for own code, whose state is not saved: leave it out")
                 _check_limits(tenant, limits, mine, bytes_of(limits.own_code.memory, "memory"))
                 job = self._submit_own(message, graph, limits.own_code, about)
             else:
                 program = self._program(message.get("program"), message.get("params"))
-                job = self._pool.submit(program, graph, **about)
+                job = self._pool.submit(program, graph, name=message.get("name"), **about)
             with self._lock:
                 self._jobs[job.number] = job
             try:
@@ -290,6 +293,10 @@ class Server:
     def _cancel(self, message: dict[str, Any]) -> dict[str, Any]:
         found = self._job(message)
         return {"cancelled": isinstance(found, Job) and found.cancel()}
+
+    def _change(self, message: dict[str, Any], change: Callable[[Job], bool]) -> bool:
+        found = self._job(message)
+        return isinstance(found, Job) and change(found)
 
     def _result(self, message: dict[str, Any]) -> dict[str, Any]:
         found = self._job(message)

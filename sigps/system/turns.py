@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Protocol
 
@@ -19,8 +19,13 @@ class Turns(Protocol):
 
     lease_seconds: float
 
-    def wait(self) -> None:
-        """Wait until the next lease may run. What it raises ends the run."""
+    def wait(self, save: Callable[[], bool] | None) -> None:
+        """Wait until the next lease may run. What it raises ends the run.
+
+        Args:
+            save: Saves the run's state, so that it can go on from there later, and tells whether that is done; None
+                of a run without state logs.
+        """
 
 
 _current: ContextVar[Turns | None] = ContextVar("turns", default=None)

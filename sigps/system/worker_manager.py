@@ -381,6 +381,16 @@ class WorkerManager:
     ) -> Reason:
         """Do what the master orders until the run is over; return why it is. Adds to `leases`."""
         status, engine, turns = self._group.status, worker.engine, current_turns()
+
+        def save() -> bool:
+            assert state_log is not None
+            if not stats:
+                return True  # it goes on from superstep 0
+            with status.during("writing a state log"):
+                state_log.save(engine.save, stats, engine.traced)
+                state_log.close(engine.traced)
+            return bool(state_log.saves) and state_log.saves[-1].superstep == len(stats)
+
         while True:
             order = self._group.broadcast(master.next_order() if master else {})
             if order["verb"] == "stop":
@@ -395,7 +405,7 @@ class WorkerManager:
                     state_log.save(engine.save, stats, engine.traced)
                 continue
             if turns is not None:
-                turns.wait()
+                turns.wait(save if state_log is not None else None)
             waits = status.waiting if engine.detects_lost_ranks else contextlib.nullcontext()
             with spent_on("supersteps"), status.in_supersteps(lambda: engine.superstep), waits:
                 began = time.perf_counter()
