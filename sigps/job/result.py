@@ -355,10 +355,17 @@ class Result(_Table):
             top: How many of the highest values of each field are shown.
 
         Raises:
-            ConfigError: If a package of the extra `report` is missing, or this result is not of one `sigps.run`.
+            ConfigError: If a package of the extra `report` is missing, this result is not of one `sigps.run`, or `top`
+                is no number, such as a path.
         """
         from sigps.report.figures import degrees_of
         from sigps.report.page import make_report
+
+        if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 0:
+            raise ConfigError(
+                f"report(top={top!r}): top is how many of the highest values are shown, a whole number; "
+                'report().save("run.html") writes the page to a file'
+            )
 
         record = self._recorded("report()")
         graph = record.graph()

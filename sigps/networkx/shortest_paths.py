@@ -14,12 +14,12 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from sigps.apps import BFS, detours
+from sigps.apps import detours
 from sigps.apps.arcs import edges_into
 from sigps.networkx.components import strong_labels, weak_labels
-from sigps.networkx.converted import ConvertedGraph, run
+from sigps.networkx.converted import ConvertedGraph
 from sigps.networkx.neighbour_order import finders, neighbours
-from sigps.networkx.searches import Tree, distances_from, from_each, levels_from, tree_from
+from sigps.networkx.searches import Tree, distances_from, from_each, levels_from, tree_from, tree_of_edges
 from sigps.networkx.serving import serves
 
 __all__: list[str] = []
@@ -114,7 +114,7 @@ def all_pairs_shortest_path(G: ConvertedGraph, cutoff: float | None = None) -> I
 @serves()
 def bidirectional_shortest_path(G: ConvertedGraph, source: Any, target: Any) -> list[Any]:
     start, end = _position(G, source, "Source"), _position(G, target, "Target")
-    tree = tree_from(G, [start], None)
+    tree = tree_of_edges(G, start)
     if not tree.is_reached[end]:
         raise nx.NetworkXNoPath(f"No path between {source} and {target}.")
     return [G.nodes[position] for position in tree.path(end)]
@@ -359,9 +359,7 @@ def shortest_simple_paths(
         raise nx.NodeNotFound(f"target node {target} not in graph")
     start, end = G.position(source), G.position(target)
     if weight is None:
-        found = run(BFS(source=start), G.graph)
-        own, levels = np.arange(len(G)), found["level"]
-        tree = Tree(levels, levels >= 0, np.where(levels >= 0, np.ma.getdata(found["parent"]), own))
+        tree = tree_of_edges(G, start)
         into = edges_into(G.graph, weight=None)
     else:
         tree = tree_from(G, [start], weight)

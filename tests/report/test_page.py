@@ -72,6 +72,12 @@ def test_a_missing_package_names_the_extra(result: sigps.Result, monkeypatch: py
         result.report()
 
 
+@pytest.mark.parametrize("top", ["run.html", Path("run.html"), -1, 2.5, True])
+def test_a_path_in_the_place_of_a_number_is_told_where_it_belongs(result: sigps.Result, top: Any) -> None:
+    with pytest.raises(ConfigError, match=r"report\(top=.*report\(\)\.save\("):
+        result.report(top)
+
+
 def test_a_folder_that_is_not_there(result: sigps.Result, tmp_path: Path) -> None:
     with pytest.raises(OutputError, match=r"none/run\.html cannot be written"):
         result.report().save(tmp_path / "none" / "run.html")
