@@ -42,13 +42,17 @@ SUITES = {
             "traversal",
             "tree.tests.test_mst",
             "tree.tests.test_recognition",
-            *(f"tests.test_{name}" for name in ("dag", "efficiency", "matching", "mis", "wiener")),
+            *(
+                f"tests.test_{name}"
+                for name in ("dag", "efficiency", "matching", "mis", "simple_paths", "wiener")
+            ),
         ],
         {
             "bfs_edges": 6,
             "maximal_matching": 5,
             "minimum_spanning_edges": 5,
             "has_path": 50,
+            "shortest_simple_paths": 8,
             "single_source_dijkstra": 7,
             "topological_sort": 8,
             "wiener_index": 5,
