@@ -102,10 +102,11 @@ def streamed_memory(
     rows = replace(size, num_edges=0, directed=False)
     purposes = memory(rows, program, num_ranks, state_bytes, partition, table_bytes=table_bytes)
     walked = 0
-    if is_by_degree:
+    if num_ranks > 1:
+        purposes["numbering"] = (4 + 4 * is_by_degree) * size.num_vertices
+    elif is_by_degree:
         purposes["numbering"] = (8 + 8 + 8) * size.num_vertices
     if num_ranks > 1:
-        purposes["numbering"] = 4 * size.num_vertices
         walked = 4 if program is None or program.reads_edges else 0  # gids beside local ids
     purposes["unpacking"] = num_threads * (
         longest * (4 + size.column_bytes + walked) + UNPACKING_BYTES + page_bytes

@@ -52,8 +52,8 @@ def partition_of(
         if needs.streamed:
             from sigps.engine.partition.streamed import build_streamed, divide_pages
 
-            assignment: Assignment = divide_pages(graph, method, capacities)
-            subgraph = build_streamed(graph, assignment, num_threads)
+            assignment, bounds = divide_pages(graph, method, capacities)
+            subgraph = build_streamed(graph, assignment, bounds, num_threads)
         else:
             assignment = partition(graph, graph.group.size, method, capacities=capacities)
             outgoing = needs.out_edges or needs.neighbor_rows

@@ -110,7 +110,7 @@ def run(
             it until the next run.
         stream: Whether edges stay in the packed store from which `sigps.load` opened the graph, and are unpacked
             while they are used, with equal results: `"auto"`, where the run does not fit `host_memory`, `"always"` or
-            `"never"`. On several ranks, and where `compute()` walks out-edges, the store's rows must be in the given
+            `"never"`. Where `compute()` walks out-edges, the store's rows must be in the given
             order (`Graph.save(..., packed=True, order="given")`). On one GPU, of any graph: whether edges that do not
             fit it, or `device_memory`, stay in the host's memory.
         tiles: Whether in-edges lie in tiles, on one GPU: `"auto"`, where a pull always reads all of them and that pays

@@ -189,8 +189,8 @@ def _obstacle(
         return f"device={device!r} has all edges in memory; use device='cpu'"
     if graph.packed is None:
         return (
-            "the graph was not opened from a packed store (on several ranks with rows in the given order). Write one: "
-            "graph.save(path, packed=True, order='given'), or sigps convert --packed --order given"
+            "the graph was not opened from a packed store. Write one: graph.save(path, packed=True), or sigps convert "
+            "--packed"
         )
     declared = program.declaration
     if declared.both_ways:

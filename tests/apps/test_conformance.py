@@ -141,7 +141,7 @@ def test_the_answer_is_that_of_the_benchmark(name: str, ranks: int, device: Any,
     case.check(graphs_dir, run_ranks(ranks, run_case)[0])
 
 
-@pytest.mark.parametrize(("order", "ranks"), [("given", 1), ("given", 3), ("degree", 1)])
+@pytest.mark.parametrize(("order", "ranks"), [("given", 1), ("given", 3), ("degree", 2)])
 @pytest.mark.parametrize("name", STREAMED)
 def test_the_answer_of_a_run_that_streams(
     name: str, order: Order, ranks: int, graphs_dir: Path, tmp_path: Path

@@ -1,6 +1,6 @@
-"""A partition whose edges stay in a packed store: the whole graph, or on several ranks vertices that follow each other.
+"""A partition whose edges stay in a packed store: the whole graph, or on several ranks rows that follow each other.
 
-Of a part, owned vertices keep their order, since their rows do, and so do its ghosts.
+Of a part, owned vertices keep the order of their rows, and so do its ghosts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sigps.errors import ConfigError
 from sigps.graph.graph import Graph
 from sigps.graph.packing.paged import PagedRows
 from sigps.graph.packing.table import rows_of_ranks
-from sigps.graph.partitioning.assignment import Assignment, Contiguous
+from sigps.graph.partitioning.assignment import Assignment, Contiguous, Table
 from sigps.graph.partitioning.partition import PartitionFunction
 from sigps.group import together
 
@@ -30,9 +30,9 @@ class StreamedEdges(EdgeList):
     """In-edges by target that stay packed: where rows begin is in memory, and nothing else.
 
     Args:
-        rows: The rows; ends are gids, or where rows are by degree local ids.
+        rows: The rows; ends are their numbers: gids, or where rows are by degree places in that order.
         num_owned: Owned vertices; those behind the last row have no edge.
-        local_of: The local id of each gid that is an end, [num_vertices]; None where they are the same.
+        local_of: The local id of each row that is an end, [rows of all ranks]; None where they are the same.
     """
 
     def __init__(self, rows: PagedRows, num_owned: int, local_of: NDArray[np.uint32] | None = None) -> None:
@@ -63,11 +63,15 @@ class StreamedEdges(EdgeList):
         raise AssertionError("edges of a run that streams are read by rows")
 
 
-def divide_pages(graph: Graph, method: str | PartitionFunction, capacities: Sequence[float]) -> Contiguous:
-    """Return which rank owns which vertices: those of whole pages.
+def divide_pages(
+    graph: Graph, method: str | PartitionFunction, capacities: Sequence[float]
+) -> tuple[Assignment, NDArray[np.int64]]:
+    """Return which rank owns which vertices, and the rows at which those of each rank begin: whole pages.
+
+    Where rows are by degree, vertices without edges, which have no row, are divided evenly.
 
     Args:
-        graph: The graph, of a packed store in the given order.
+        graph: The graph, of a packed store.
         method: The partitioner that was asked for.
         capacities: [ranks]: how much of the graph each takes.
 
@@ -76,34 +80,48 @@ def divide_pages(graph: Graph, method: str | PartitionFunction, capacities: Sequ
     """
     size = graph.group.size
     if size == 1:
-        return Contiguous(np.array([0, graph.num_vertices]))
+        bounds = np.array([0, graph.num_vertices])
+        return Contiguous(bounds), bounds
     if method != "edges":
         asked = f"partitioner={method!r}" if isinstance(method, str) else "a function as partitioner"
         raise ConfigError(
             f"{asked} is not built for a run that streams on {size} ranks, each of which reads the pages of vertices "
             "that follow each other. Use partitioner='edges', or stream='never'"
         )
-    assert graph.packed is not None
-    return Contiguous(rows_of_ranks(graph.packed.rows.table, capacities))
+    packed = graph.packed
+    assert packed is not None
+    bounds = rows_of_ranks(packed.rows.table, capacities)
+    if packed.order is None:
+        return Contiguous(bounds), bounds
+    owners = np.empty(graph.num_vertices, dtype=np.min_scalar_type(size - 1))
+    owners[packed.order] = np.repeat(np.arange(size), np.diff(bounds))
+    without = _without_row(packed.order, graph.num_vertices)
+    owners[without] = np.arange(without.size) * size // max(without.size, 1)
+    return Table(owners, size), bounds
 
 
-def build_streamed(graph: Graph, assignment: Assignment, num_threads: int) -> Subgraph:
+def _without_row(order: NDArray[np.uint32], num_vertices: int) -> NDArray[np.int64]:
+    has_row = np.zeros(num_vertices, dtype=bool)
+    has_row[order] = True
+    return np.flatnonzero(~has_row)
+
+
+def build_streamed(
+    graph: Graph, assignment: Assignment, bounds: NDArray[np.int64], num_threads: int
+) -> Subgraph:
     """Return this rank's partition, of a packed store. Collective.
 
-    Where rows are by degree, on one rank, owned vertices have the order of rows, and those without edges come last.
+    Where rows are by degree, owned vertices have the order of rows, and those without edges come last.
     O(rows) for one rank and an undirected graph; else each rank unpacks its own pages once, to find ghosts and degrees.
     """
     if graph.group.size > 1:
-        assert isinstance(assignment, Contiguous)
-        return _part(graph, assignment, num_threads)
+        return _part(graph, assignment, bounds, num_threads)
     packed = graph.packed
     assert packed is not None
     rows = graph.derived("rows that stay packed", lambda: PagedRows(packed.rows, num_threads))
     incoming, gids = StreamedEdges(rows, graph.num_vertices), None
     if packed.order is not None:
-        has_row = np.zeros(graph.num_vertices, dtype=bool)
-        has_row[packed.order] = True
-        gids = np.concatenate([packed.order.astype(np.int64), np.flatnonzero(~has_row)])
+        gids = np.concatenate([packed.order, _without_row(packed.order, graph.num_vertices)]).astype(np.int64)
     degrees = np.diff(incoming.offsets)
     if graph.directed:
         count = partial(_count_sources, rows, graph.num_vertices, num_threads)
@@ -122,41 +140,48 @@ def build_streamed(graph: Graph, assignment: Assignment, num_threads: int) -> Su
     )
 
 
-def _part(graph: Graph, assignment: Contiguous, num_threads: int) -> Subgraph:
-    group, bounds, packed = graph.group, assignment.bounds, graph.packed
+def _part(graph: Graph, assignment: Assignment, bounds: NDArray[np.int64], num_threads: int) -> Subgraph:
+    group, packed = graph.group, graph.packed
     assert packed is not None
     first, stop = bounds[group.rank : group.rank + 2].tolist()
+    num_rows = int(bounds[-1])
 
     def read() -> tuple[PagedRows, NDArray[Any]]:
         rows = PagedRows(packed.rows.part(range(first, stop)), num_threads)
         if graph.directed:
-            return rows, _count_sources(rows, graph.num_vertices, num_threads)
-        return rows, _find_sources(rows, graph.num_vertices, num_threads)
+            return rows, _count_sources(rows, num_rows, num_threads)
+        return rows, _find_sources(rows, num_rows, num_threads)
 
     rows, uses = together(read, group)
+    gids = np.arange(first, stop)
+    if packed.order is not None:
+        own = assignment.owned(group.rank)
+        without = own[np.isin(own, _without_row(packed.order, graph.num_vertices), assume_unique=True)]
+        gids = np.concatenate([packed.order[first:stop], without]).astype(np.int64)
     degrees = np.diff(rows.offsets)
     if graph.directed:
         parts = group.all_to_all([uses[bounds[r] : bounds[r + 1]] for r in range(group.size)])
         degrees = np.stack(parts).sum(axis=0, dtype=np.uint64)
     uses[first:stop] = 0
-    ghosts = np.flatnonzero(uses)
+    ghosts = np.flatnonzero(uses)  # by row, and so by owner
     del uses
     ghost_bounds = np.searchsorted(ghosts, bounds)
-    local_of = np.zeros(graph.num_vertices, dtype=np.uint32)
+    local_of = np.zeros(num_rows, dtype=np.uint32)
     local_of[first:stop] = np.arange(stop - first)
-    local_of[ghosts] = np.arange(stop - first, stop - first + ghosts.size)
+    local_of[ghosts] = np.arange(gids.size, gids.size + ghosts.size)
     wanted = group.all_to_all([ghosts[ghost_bounds[r] : ghost_bounds[r + 1]] for r in range(group.size)])
-    gids = np.concatenate([np.arange(first, stop), ghosts])
+    num_owned = gids.size
+    gids = np.concatenate([gids, ghosts if packed.order is None else packed.order[ghosts].astype(np.int64)])
     return Subgraph(
         num_vertices=graph.num_vertices,
         num_edges=graph.num_edges,
-        num_owned=stop - first,
+        num_owned=num_owned,
         num_ghosts=ghosts.size,
         gids=gids,
         ids=seen_ids(graph, gids),
-        incoming=StreamedEdges(rows, stop - first, local_of),
+        incoming=StreamedEdges(rows, num_owned, local_of),
         outgoing=None,
-        out_degrees=narrow(degrees),
+        out_degrees=narrow(np.pad(degrees, (0, num_owned - degrees.size))),
         halo=tuple(part - first for part in wanted),
         ghost_bounds=ghost_bounds,
     )

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from sigps.errors import GraphError
 from sigps.graph.arrays import GraphArrays, InEdges
-from sigps.graph.building.build import build
 from sigps.graph.building.edges import EdgeChunk
 from sigps.graph.building.rows import Rows, transpose
 from sigps.graph.formats.store_checks import checksum
@@ -38,7 +37,7 @@ from sigps.graph.packing.packer import Order, PackableRows, in_order
 from sigps.graph.packing.pages import PAGE_ARCS
 from sigps.graph.packing.table import PageTable, problem_of, rows_of_ranks
 from sigps.graph.packing.unpacker import PackedColumn, PackedRows, unpacked
-from sigps.group import Group, own_range, together
+from sigps.group import Group, together
 from sigps.kernels.cpu.layout import order_by_row
 
 __all__ = ["PackedArrays", "packed_graph", "packed_rows", "save_packed"]
@@ -56,7 +55,7 @@ def save_packed(
     Args:
         graph: The graph.
         path: The folder.
-        order: Of the rows. Runs that stream on several ranks, or walk out-edges, need the given one.
+        order: Of the rows. Runs that stream and walk out-edges need the given one.
         page_arcs: Arcs, and rows, of a page at most: no more than `PAGE_ARCS`.
 
     Raises:
@@ -101,17 +100,17 @@ def save_packed(
 
 
 class PackedArrays(GraphArrays):
-    """The graph of a packed store, whose rows stay packed until `unpacked` is called; on several ranks as given.
+    """The graph of a packed store, whose rows stay packed until `unpacked` is called.
 
     Args:
         store: The store.
         rows: As the attribute.
-        order: As the attribute; None on several ranks.
+        order: As the attribute.
         group: The ranks.
 
     Attributes:
         rows: All rows, mapped: of an undirected graph those of both directions, else in-edges.
-        own: Those of this rank's vertices.
+        own: This rank's share of them: those of its vertices, unless rows are by degree.
         order: The vertex of each row; None if rows are vertices.
     """
 
@@ -123,11 +122,12 @@ class PackedArrays(GraphArrays):
         header = store.header
         self.rows, self.order, self.group = rows, order, group
         self.num_edges, self.directed, self.report = header.num_edges, header.directed, header.report
-        self.row_bounds = np.array([0, header.num_vertices])
-        if group.size > 1:
-            self.row_bounds = rows_of_ranks(rows.table, [1] * group.size)
+        shares = rows_of_ranks(rows.table, [1] * group.size)
+        self.own = rows.part(range(int(shares[group.rank]), int(shares[group.rank + 1])))
+        self.row_bounds = shares
+        if order is not None:
+            self.row_bounds = np.linspace(0, header.num_vertices, group.size + 1).astype(np.int64)
         first, stop = self.row_bounds[group.rank : group.rank + 2].tolist()
-        self.own = rows if group.size == 1 else rows.part(range(first, stop))
         self.ids = store.ids(self.row_bounds, group)
         self.vertex_columns = store.vertex_columns(first, stop)
 
@@ -164,15 +164,16 @@ class PackedArrays(GraphArrays):
     def unpacked(self) -> GraphArrays:
         """Return the graph with this rank's rows in memory. Not collective.
 
-        Of a directed graph on several ranks each of them goes through all pages, since these hold in-edges.
+        On several ranks each goes through all pages where they hold in-edges, or are by degree.
 
         Raises:
             GraphError: If a page is damaged.
         """
         num_threads = max(1, len(os.sched_getaffinity(0)) // self.group.size)
         by_target = None
-        if self.directed and self.group.size > 1:
-            rows = _out_edges(self.rows, range(self.first_row, self.first_row + self.num_rows), num_threads)
+        if self.group.size > 1 and (self.directed or self.order is not None):
+            own = range(self.first_row, self.first_row + self.num_rows)
+            rows = _out_edges(self.rows, self.order, own, num_threads, directed=self.directed)
             offsets, ends, columns = rows.offsets, rows.targets, rows.columns
         else:
             offsets, ends, columns = unpacked(self.own, self.order, num_threads)
@@ -197,15 +198,13 @@ class PackedArrays(GraphArrays):
 
 
 def packed_graph(store: OpenStore, group: Group) -> GraphArrays:
-    """Return the graph of a packed store; on several ranks rows by degree are unpacked at once. Collective.
+    """Return the graph of a packed store. Collective.
 
     Raises:
         GraphError: If the store is damaged.
     """
     packed, order = together(lambda: packed_rows(store), group)
-    if group.size == 1 or order is None:
-        return PackedArrays(store, packed, order, group)
-    return _of_many(store, packed, order, group)
+    return PackedArrays(store, packed, order, group)
 
 
 def packed_rows(store: OpenStore) -> tuple[PackedRows, NDArray[np.uint32] | None]:
@@ -295,11 +294,13 @@ def _problem_of_order(order: NDArray[np.uint32], num_vertices: int) -> str:
     return "" if np.count_nonzero(seen) == order.size else "two rows are of one vertex"
 
 
-def _out_edges(packed: PackedRows, own: range, num_threads: int) -> Rows:
-    """Return the rows of out-edges of some vertices, from the pages of all in-edges."""
+def _out_edges(
+    packed: PackedRows, order: NDArray[np.uint32] | None, own: range, num_threads: int, *, directed: bool
+) -> Rows:
+    """Return the rows of out-edges of some vertices, from the pages of all edges."""
 
     def of_page(page: int) -> EdgeChunk:
-        edges = _edges_of_page(packed, None, page, directed=True)
+        edges = _edges_of_page(packed, order, page, directed=directed)
         kept = np.flatnonzero((edges.sources >= own.start) & (edges.sources < own.stop))
         columns = {name: values[kept] for name, values in edges.columns.items()}
         return EdgeChunk(edges.sources[kept], edges.targets[kept], columns)
@@ -309,30 +310,14 @@ def _out_edges(packed: PackedRows, own: range, num_threads: int) -> Rows:
     with ThreadPoolExecutor(num_threads) as pool:
         parts += pool.map(of_page, range(packed.table.num_pages))
     sources = np.concatenate([part.sources for part in parts]) - np.uint32(own.start)
-    offsets, order = order_by_row(sources, len(own))
-    columns = {name: np.concatenate([part.columns[name] for part in parts])[order] for name in packed.columns}
-    return Rows(offsets, np.concatenate([part.targets for part in parts])[order], columns)
-
-
-def _of_many(
-    store: OpenStore, packed: PackedRows, order: NDArray[np.uint32] | None, group: Group
-) -> GraphArrays:
-    """Each rank unpacks its share of the pages, and the edges are brought to their rows. Collective."""
-    header = store.header
-
-    def chunks() -> Iterator[EdgeChunk]:
-        if not own_range(packed.table.num_pages, group):
-            none = np.empty(0, dtype=np.uint32)
-            yield EdgeChunk(none, none, {name: np.empty(0, c.dtype) for name, c in packed.columns.items()})
-        for page in own_range(packed.table.num_pages, group):
-            yield _edges_of_page(packed, order, page, directed=header.directed)
-
-    built = build(chunks(), directed=True, group=group, ids="identity", num_vertices=header.num_vertices)
-    built.directed, built.report = header.directed, header.report
-    built.ids = store.ids(built.row_bounds, group)
-    first, stop = built.first_row, built.first_row + built.num_rows
-    built.vertex_columns = store.vertex_columns(first, stop)
-    return built
+    targets = np.concatenate([part.targets for part in parts])
+    by_target = np.arange(targets.size) if order is None else np.argsort(targets, kind="stable")
+    offsets, by_row = order_by_row(sources[by_target], len(own))
+    places = by_target[by_row]
+    columns = {
+        name: np.concatenate([part.columns[name] for part in parts])[places] for name in packed.columns
+    }
+    return Rows(offsets, targets[places], columns)
 
 
 def _edges_of_page(

@@ -22,7 +22,7 @@ from sigps.compiler.frontend.analysis import analyse
 from sigps.graph.formats.packed_store import save_packed
 from sigps.graph.packing.packer import Order
 
-STORES: list[tuple[Order, int]] = [("given", 1), ("given", 3), ("degree", 1)]
+STORES: list[tuple[Order, int]] = [("given", 1), ("given", 3), ("degree", 1), ("degree", 3)]
 """The order of rows, and how many ranks."""
 
 
@@ -59,7 +59,7 @@ def test_apps(program: Vertex, tmp_path: Path) -> None:
             assert_same(found, expected, exact=True, in_order=analyse(program).monotone is None)
 
 
-@given(samples(), st.sampled_from(list(PROGRAMS)), st.integers(0, 2))
+@given(samples(), st.sampled_from(list(PROGRAMS)), st.integers(0, 3))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 def test_random_graphs(sample: Sample, name: str, turn: int) -> None:
     made = PROGRAMS[name]

@@ -318,13 +318,16 @@ def on_ranks(size: int, program: Vertex, folder: Path, **options: Any) -> Result
     return found[0][0]
 
 
+@pytest.mark.parametrize("order", ["given", "degree"])
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("directed", [False, True])
-def test_several_ranks_stream_their_own_pages(directed: bool, ranks: int, tmp_path: Path) -> None:
+def test_several_ranks_stream_their_own_pages(
+    directed: bool, ranks: int, order: Order, tmp_path: Path
+) -> None:
     graph = skewed(directed=directed)
-    packed(graph, tmp_path)
+    packed(graph, tmp_path, order=order)
     programs: list[Vertex] = [PageRank(), SSSP(source=3), OutDegree()]
-    if not directed:
+    if not directed and order == "given":
         programs += [program_for(name, "skewed") for name in ("relays", "jump", "neighbourhood")]
     for program in programs:
         options: dict[str, Any] = {"deterministic": True, "max_supersteps": 12, "threads": 2}
