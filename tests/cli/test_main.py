@@ -373,7 +373,7 @@ def test_explain_on_a_graph(run: Run, tmp_path: Path, monkeypatch: pytest.Monkey
     assert ended.out.splitlines()[-2:] == [
         "on path.csv: 3 vertices, 4 stored edges",
         "  tiles        no: 3 pairs of a vertex and a segment for 4 edges, of which 0 come from others than the first "
-        "45,000, in segments of 55,296; it has fewer than 8,000,000 edges",
+        "45,000, in segments of 47,104; it has fewer than 8,000,000 edges",
     ]
     assert "\n  tiles        no: a pull ends where" in run("explain", "sigps.apps:BFS", *how).out
     assert "name one with --graph" in run("explain", "sigps.apps:BFS", "--opt", "directed=false").err

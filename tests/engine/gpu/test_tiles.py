@@ -171,8 +171,8 @@ def test_the_key_forces_and_forbids_tiles(program: Vertex, obstacle: str) -> Non
         ):
             choose("always")
     else:
-        assert choose("auto") == Tiling(27648, 132)
-        assert choose("always") == Tiling(27648, 132, always=True)
+        assert choose("auto") == Tiling(23552, 132)
+        assert choose("always") == Tiling(23552, 132, always=True)
 
 
 @pytest.mark.parametrize("tiles", ["auto", "always", "never"])
@@ -193,7 +193,7 @@ def test_a_run_asks_for_tiles_by_its_key(
         f"program: sigps.apps:PageRank\ngraph: {{path: graph.txt}}\nengine: {{device: cuda, tiles: {tiles}}}\n"
     )
     assert cli.execute(["run", str(tmp_path / "job.yaml")]) == 0
-    expected = {"auto": Tiling(7168, 1), "always": Tiling(7168, 1, always=True), "never": None}
+    expected = {"auto": Tiling(3072, 1), "always": Tiling(3072, 1, always=True), "never": None}
     assert asked == [expected[tiles]]
 
 
