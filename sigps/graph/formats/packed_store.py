@@ -311,6 +311,14 @@ def _out_edges(
         parts += pool.map(of_page, range(packed.table.num_pages))
     sources = np.concatenate([part.sources for part in parts]) - np.uint32(own.start)
     targets = np.concatenate([part.targets for part in parts])
+    if (
+        order is not None and not packed.columns
+    ):  # equal edges cannot be told apart: a sort need not be stable
+        offsets = np.zeros(len(own) + 1, dtype=np.uint64)
+        np.cumsum(np.bincount(sources, minlength=len(own)), out=offsets[1:])
+        keys = sources.astype(np.uint64) << np.uint64(32) | targets
+        keys.sort()
+        return Rows(offsets, keys.astype(np.uint32), {})
     by_target = np.arange(targets.size) if order is None else np.argsort(targets, kind="stable")
     offsets, by_row = order_by_row(sources[by_target], len(own))
     places = by_target[by_row]
