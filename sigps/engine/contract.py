@@ -17,9 +17,9 @@ A run on one rank, in this order:
 
 Engines without supersteps. An asynchronous engine runs the same verbs: a lease of n is n rounds, of whatever
 length the engine gives a round; `Outcome.stats` has an entry for each round that ended, with
-`direction="async"`, `active` the number of vertex runs and `messages` those delivered. It ends a lease with
-fewer entries than asked for only where the run has ended. `save()` finishes what is in flight first, so its
-snapshots are those of a BSP engine between two supersteps.
+`direction="async"`, `active` the number of vertex runs and `messages` the edges that were read. It ends a lease with
+fewer entries than asked for only where the run has ended. Nothing is under way between rounds: `save()` has all last
+records in flight, so that supersteps or rounds go on from its snapshot.
 
 Engines whose edges are never all present. A streaming engine asks in `needs` for blocks, and gets a partition whose
 edge lists are `None`; it reads blocks from the store itself. Its supersteps have the usual entries: `bytes_moved` stays

@@ -134,11 +134,12 @@ def prepared(
     if asynchronous is True:
         of_supersteps = {
             "max_supersteps": max_supersteps is not None,
-            "checkpoint": checkpoint is not None,
             "schedule": schedule != "vertex",
             "direction": direction != "auto",
         }
-        check_without_barriers(derived, graph, device, of_supersteps)
+        check_without_barriers(
+            derived, graph, device, of_supersteps, deterministic=deterministic, saves=checkpoint is not None
+        )
     if graph.num_vertices == 0:
         raise GraphError(
             "the graph has no vertices, so nothing can run. Check the file or the vertices= option"
@@ -150,7 +151,7 @@ def prepared(
         forced=None if direction == "auto" else direction,
         precision=precision,
         asynchronous=asynchronous
-        if max_supersteps is None and checkpoint is None and schedule == "vertex"
+        if asynchronous is True or (max_supersteps is None and checkpoint is None and schedule == "vertex")
         else False,
         saves=checkpoint is not None,
         schedule=schedule,
@@ -267,7 +268,13 @@ def check_schedule(schedule: str, direction: str, device: str, prepared: Any) ->
 
 
 def check_without_barriers(
-    program: VertexProgram | None, graph: Graph, device: str, options: Mapping[str, bool]
+    program: VertexProgram | None,
+    graph: Graph,
+    device: str,
+    options: Mapping[str, bool],
+    *,
+    deterministic: bool,
+    saves: bool,
 ) -> None:
     """Check that a program, as `check_program` returned it, can run with `asynchronous=True`.
 
@@ -276,6 +283,8 @@ def check_without_barriers(
         graph: What it runs on.
         device: What was asked for.
         options: By name, those that are of supersteps: whether they were given.
+        deterministic: Whether floating-point results must not depend on ranks and threads.
+        saves: Whether state logs are written.
 
     Raises:
         ConfigError: If it cannot.
@@ -294,9 +303,16 @@ def check_without_barriers(
         raise ConfigError(
             f"{of_supersteps[0]}= is of supersteps, and asynchronous=True runs none. Leave one of the two out"
         )
-    if graph.group.size > 1:
+    if saves and program.asynchronous.has_parents:
         raise ConfigError(
-            f"asynchronous=True is not built for {graph.group.size} ranks yet; run it on one. {instead}"
+            f"{program.name} cannot write state logs with asynchronous=True: its parents follow from what superstep 0 "
+            f"left, which no log has. Leave checkpoint= out. {instead}"
+        )
+    if deterministic and program.asynchronous.factor is not None and (saves or graph.group.size > 1):
+        where = "with state logs" if saves else f"on {graph.group.size} ranks"
+        raise ConfigError(
+            f"{program.name} cannot run with asynchronous=True and deterministic=True {where}: rounds between which "
+            f"records cross or are saved change the order of its blocks. Leave deterministic out. {instead}"
         )
 
 

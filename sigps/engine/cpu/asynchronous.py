@@ -1,81 +1,41 @@
-"""Without barriers: a strategy that computes blocks of vertices in the order of their keys, until nothing changes.
+"""Without barriers: strategies that compute blocks of vertices in the order of their keys, until nothing changes.
 
-`Asynchronous.run` stands in the place of all supersteps after the first, for programs whose results provably do not
-depend on when a record is read (`compiler/proofs/asynchronous.py`). The loop is `kernels/cpu/asynchronous.py`: cores
-take blocks by themselves, and come back now and then so that a run can be interrupted.
+They stand in the place of all supersteps after the first: `Asynchronous` for programs whose results provably do not
+depend on when a record is read (`compiler/proofs/asynchronous.py`), `Contraction` for those that are declared to end
+near a fixed point. The cores that take blocks are `crew.py`.
+
+A run on one rank is one round. On several ranks, or where state logs are written, `run` is called for each of many: a
+rank works on its own blocks until none is marked or so many edges were read (`ROUND_SWEEPS`); then records cross as
+between supersteps, and mark the blocks that read them. The end is no mark on any rank after that. Nothing is under way
+between rounds, and all last records are in flight there for a state log.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.engine.cpu.monotone import LastRecords
+from sigps.engine.cpu.crew import MOST_TURNS, Crew, Schedule
 from sigps.engine.cpu.path_lengths import Parents
+from sigps.engine.cpu.records import Records
 from sigps.engine.cpu.run_state import RunState
 from sigps.engine.fixed_points import FIRST_SUPERSTEPS
 from sigps.engine.stats import WITHOUT_BARRIERS, SuperstepStats
 from sigps.engine.superstep import Done, Fused
 from sigps.errors import ConfigError
-from sigps.kernels.cpu.arguments import HALTED, LoopArguments
-from sigps.kernels.cpu.asynchronous import ENDED, LEAVE, RUN, BlockLimits, Blocks
-from sigps.native.kernel import LoopFaultError
+from sigps.kernels.cpu.arguments import HALTED
+from sigps.kernels.cpu.asynchronous import Blocks
 
-__all__ = ["Asynchronous", "Automatic", "Contraction", "Schedule", "block_bits"]
+__all__ = ["Asynchronous", "Automatic", "Contraction"]
 
 log = logging.getLogger(__name__)
 
-_MOST_WORK = 1 << 22
-"""Edges that a core reads before all come back, in some ten milliseconds, so that a run can be interrupted."""
-
-MOST_TURNS = 4
-"""Turns of a contraction in a block before another is taken."""
-
-_MOST_IDLE = 1 << 12
-"""Searches for a block after which a core that finds none comes back."""
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """How blocks are chosen; results do not depend on it.
-
-    Attributes:
-        bits: Vertices of a block, as a power of two; None where the engine chooses.
-        most_inside: Vertices that are computed in a block before another is taken; None where the engine chooses.
-        seed: Of a random order of blocks, from 1 on; 0 for the best key first.
-    """
-
-    bits: int | None = None
-    most_inside: int | None = None
-    seed: int = 0
-
-
-def block_bits(num_vertices: int, num_edges: int, num_threads: int) -> int:
-    """Return how many vertices a block has, as a power of two: its edges stay in cache, and each core has some.
-
-    >>> block_bits(250_000, 1_000_000, 2), block_bits(100, 400, 2)
-    (12, 4)
-    """
-    by_cache = max(4, ((1 << 15) * num_vertices // max(1, num_edges)).bit_length() - 1)
-    by_cores = max(4, (num_vertices // (8 * num_threads)).bit_length() - 1)
-    return min(by_cache, by_cores, 12)
-
-
-def contraction_bits(num_vertices: int, num_threads: int) -> int:
-    """Return how many vertices a block of a contraction has, as a power of two: as many as leave each core two blocks.
-
-    Most edges are then within a block, and turns in it stand for sweeps.
-
-    >>> contraction_bits(325_557, 2), contraction_bits(100, 2)
-    (16, 4)
-    """
-    return min(16, max(4, (num_vertices // (2 * num_threads)).bit_length() - 1))
+ROUND_SWEEPS = 4
+"""Sweeps over the edges of a rank, at most, before records cross."""
 
 
 class Asynchronous:
@@ -83,47 +43,75 @@ class Asynchronous:
 
     Args:
         state: What the run keeps, of a program that is proved to need none.
-        kept: The last records.
+        records: What it sends, with the last record of every vertex.
         schedule: How blocks are chosen.
+        saves: Whether state logs are written.
     """
 
-    def __init__(self, state: RunState, kept: LastRecords, schedule: Schedule) -> None:
-        self._state, self._kept, self._schedule = state, kept, schedule
+    def __init__(self, state: RunState, records: Records, schedule: Schedule, *, saves: bool = False) -> None:
+        assert records.kept is not None
+        self._state, self._records, self._kept, self._saves = state, records, records.kept, saves
+        self._rounds = Rounds(state, schedule, "run_blocks", saves)
+        bits = self._rounds.crew.bits
+        self._inside = (8 << bits) if schedule.most_inside is None else schedule.most_inside
+        self._queues = [np.empty(1 << bits, dtype=np.uint32) for _ in range(state.threads.count)]
         claim = state.program.asynchronous
         self._parents = Parents(state) if claim is not None and claim.has_parents else None
         self._check()
+        self._blocks: Blocks | None = None
 
     def run(self, most_supersteps: int) -> Done | None:
-        """Run to the end; None before superstep 0.
+        """Run a round; None where a superstep comes first. Collective.
 
         Raises:
             ComputeError: If arithmetic of compute() had no result.
         """
-        state, crew = self._state, Crew(self._state, self._schedule, "run_blocks")
-        n, bits = state.subgraph.num_owned, crew.bits
-        arguments, types = state.arguments(), state.native.slots
-        queues = [np.empty(1 << bits, dtype=np.uint32) for _ in range(state.threads.count)]
-        inside = (8 << bits) if self._schedule.most_inside is None else self._schedule.most_inside
-        if state.superstep == 0:  # compiles
-            none = crew.blocks(np.zeros(n, np.uint8), self._kept.worst, types[0])
-            crew.run(none, self._kept.worst, inside, arguments, queues)
+        state, rounds = self._state, self._rounds
+        if state.superstep == 0:
+            self._work(self._new_blocks())  # compiles
+        if state.superstep == 0 or self._records.has_arrived:
             return None
-        began = time.perf_counter()
-        if self._parents is not None:
-            self._parents.begin()
-        blocks = crew.blocks(_targets_of(state.last_senders(), state, n), self._kept.worst, types[0])
-        ran, loaded, block_edges, edges = crew.run(blocks, self._kept.worst, inside, arguments, queues)
-        if self._parents is not None:
-            self._check()
-            self._parents.find()
-        superstep = state.superstep
-        state.end_at_once()
-        seconds = time.perf_counter() - began
-        stats = SuperstepStats(superstep, WITHOUT_BARRIERS, ran, edges, 0, seconds, 1.0, loaded, block_edges)
-        return Done((stats,), 0, 0)
+        rounds.begin()
+        if self._blocks is None:
+            self._blocks = self._new_blocks()
+            if self._parents is not None:
+                self._parents.begin()
+            self._mark(state.last_senders())
+            self._mark(rounds.cross(*state.read))
+        state.senders = None
+        state.read.sent.fill(0)
+        counts = self._work(self._blocks)
+        self._mark(rounds.cross(*state.read))
+        done = rounds.end(counts, int(np.count_nonzero(self._blocks.marked)))
+        if done.active == 0:
+            if self._parents is not None:
+                self._check()
+                self._parents.find()
+            state.end_at_once()
+            return done
+        if self._saves:
+            n = state.subgraph.num_owned
+            state.read.sent[:n] = self._kept.were_sent(n)
+        state.superstep += 1
+        return done
+
+    def _new_blocks(self) -> Blocks:
+        dirty = np.zeros(self._state.subgraph.num_owned, dtype=np.uint8)
+        return self._rounds.crew.blocks(dirty, self._kept.worst, self._state.native.slots[0])
+
+    def _work(self, blocks: Blocks) -> NDArray[np.int64]:
+        given = self._kept.worst, self._inside, self._state.arguments(), self._queues
+        return self._rounds.crew.run(blocks, *given, most_edges=self._rounds.most_edges)
+
+    def _mark(self, senders: NDArray[Any]) -> None:
+        """Let the vertices pull that these vertices' records may improve."""
+        blocks, targets = self._blocks, targets_of(senders, self._state)
+        assert blocks is not None
+        blocks.dirty[targets] = 1
+        blocks.marked[self._rounds.crew.blocks_of(targets)] = 1
 
     def _check(self) -> None:
-        obstacle = self._parents.obstacle if self._parents is not None else None
+        obstacle = self._parents.find_obstacle() if self._parents is not None else None
         if obstacle is not None:
             name = self._state.program.name
             raise ConfigError(
@@ -133,7 +121,7 @@ class Asynchronous:
 
 
 class Automatic:
-    """Runs supersteps at first, and goes on without barriers where there are many.
+    """Runs supersteps at first, and goes on without barriers where there are many; on one rank.
 
     Args:
         supersteps: What runs several of the first at once, or None.
@@ -159,121 +147,147 @@ class Contraction:
     """Runs all supersteps after the first of a declared contraction without barriers.
 
     A vertex that changes by less than the program counts as a change marks nobody, so small changes may add up unseen.
-    Where no block is left, all are computed once more, until that changes nothing: then each vertex is what compute()
-    makes of its neighbours, but for less than a change.
+    Where no block is left on any rank, all records cross and all blocks are computed once more, until that changes
+    nothing: then each vertex is what compute() makes of its neighbours, but for less than a change.
 
     Args:
         state: What the run keeps.
+        records: What it sends.
         schedule: How blocks are chosen.
+        saves: Whether state logs are written.
     """
 
-    def __init__(self, state: RunState, schedule: Schedule) -> None:
-        self._state, self._schedule = state, schedule
+    def __init__(self, state: RunState, records: Records, schedule: Schedule, *, saves: bool = False) -> None:
+        self._state, self._records, self._saves = state, records, saves
+        self._rounds = Rounds(state, schedule, "run_contraction", saves)
+        crew, size = self._rounds.crew, state.subgraph.num_owned + state.subgraph.num_ghosts
+        self._inside = MOST_TURNS if schedule.most_inside is None else schedule.most_inside
+        self._touched = [np.zeros(crew.num_blocks, dtype=np.uint8) for _ in range(state.threads.count)]
+        self._changed = np.zeros(size, dtype=np.uint8)  # since records crossed
+        self._blocks = crew.blocks(self._changed[: state.subgraph.num_owned], np.int64(0), np.dtype(np.int64))
+        self._is_quiet, self._num_changes = True, 0
 
     def run(self, most_supersteps: int) -> Done | None:
-        """Run to the end; None before superstep 0.
+        """Run a round; None where a superstep comes first. Collective.
 
         Raises:
             ComputeError: If arithmetic of compute() had no result.
         """
-        state, crew = self._state, Crew(self._state, self._schedule, "run_contraction")
-        n, zero = state.subgraph.num_owned, np.int64(0)
-        counted = tuple(dtype.type(1) for dtype in state.program.aggregate_dtypes)
-        arguments = state.arguments()._replace(superstep=2, aggregates=counted)
-        touched = [np.zeros(crew.num_blocks, dtype=np.uint8) for _ in range(state.threads.count)]
-        inside = MOST_TURNS if self._schedule.most_inside is None else self._schedule.most_inside
-        some = np.ones(n, dtype=np.uint8)
-        if state.superstep == 0:  # compiles
-            crew.run(crew.blocks(np.zeros_like(some), zero, zero.dtype), zero, inside, arguments, touched)
+        state, rounds = self._state, self._rounds
+        if state.superstep == 0:
+            self._work()  # compiles
+        if state.superstep == 0 or self._records.has_arrived:
             return None
-        began, totals = time.perf_counter(), np.zeros(5, dtype=np.int64)
-        changed = 1
-        while changed > 0:
-            found = crew.run(crew.blocks(some, zero, zero.dtype), zero, inside, arguments, touched)
-            totals += found
-            changed = found[4]
-        state.fields.status.fill(HALTED)
-        superstep = state.superstep
-        state.end_at_once()
-        seconds = time.perf_counter() - began
-        ran, loaded, block_edges, edges, _ = totals.tolist()
-        stats = SuperstepStats(superstep, WITHOUT_BARRIERS, ran, edges, 0, seconds, 1.0, loaded, block_edges)
-        return Done((stats,), 0, 0)
+        rounds.begin()
+        state.senders = None
+        counts = self._turn()
+        while rounds.most_edges is None and self._num_changes > 0:
+            counts += self._turn()
+        is_over = self._is_quiet and self._num_changes == 0
+        done = rounds.end(counts, 0 if is_over else 1)
+        if is_over:
+            state.aggregates.take(self._cells(0))
+            state.fields.status.fill(HALTED)
+            state.end_at_once()
+            return done
+        if self._saves:  # whatever goes on from the log, a superstep before it changed something
+            state.aggregates.take(self._cells(1))
+        state.superstep += 1
+        return done
+
+    def _turn(self) -> NDArray[np.int64]:
+        """Compute until no block is marked or so many edges were read, and let records cross."""
+        state, rounds, blocks = self._state, self._rounds, self._blocks
+        if self._is_quiet:
+            rounds.cross(*state.read)
+            blocks.marked.fill(1)
+            self._num_changes = 0
+        counts = self._work()
+        ghosts = rounds.cross(self._changed, state.read.records)
+        state.read.sent[ghosts] = 1
+        self._changed.fill(0)
+        blocks.marked[rounds.crew.blocks_of(targets_of(ghosts, state))] = 1
+        found = state.exchange.gather(np.array([np.count_nonzero(blocks.marked), counts[4]]))
+        self._is_quiet = not found[:, 0].any()
+        self._num_changes += int(found[:, 1].sum())
+        return counts
+
+    def _work(self) -> NDArray[np.int64]:
+        arguments = self._state.arguments()._replace(superstep=2, aggregates=self._cells(1))
+        given = np.int64(0), self._inside, arguments, self._touched
+        return self._rounds.crew.run(self._blocks, *given, most_edges=self._rounds.most_edges)
+
+    def _cells(self, count: int) -> tuple[Any, ...]:
+        return tuple(dtype.type(count) for dtype in self._state.program.aggregate_dtypes)
 
 
-class Crew:
-    """The cores of a run that take blocks.
+class Rounds:
+    """The rounds of a run: the cores of this rank, what crosses ranks, and what all of them did.
 
     Args:
         state: What the run keeps.
         schedule: How blocks are chosen.
-        name: Of the loop. Where floats must not depend on the order, one core takes blocks in a fixed order.
+        loop: The name of the cores' loop.
+        saves: Whether state logs are written.
 
     Attributes:
-        bits: Vertices of a block, as a power of two.
-        num_blocks: How many blocks there are.
+        crew: The cores.
+        most_edges: Edges after which a round ends on this rank; None where it goes on until no block is marked.
     """
 
-    def __init__(self, state: RunState, schedule: Schedule, name: str) -> None:
-        self._state, self._seed, self._loop = state, np.uint64(schedule.seed), state.loop(name)
-        is_fixed = state.deterministic and name == "run_contraction"
-        self._count = 1 if is_fixed else state.threads.count
-        n, m = state.subgraph.num_owned, state.pull_edges.ends.size
-        if schedule.bits is not None:
-            self.bits = schedule.bits
-        elif name == "run_contraction":
-            self.bits = contraction_bits(n, self._count)
-        else:
-            self.bits = block_bits(n, m, state.threads.count)
-        self.num_blocks = (n + (1 << self.bits) - 1) >> self.bits
+    def __init__(self, state: RunState, schedule: Schedule, loop: str, saves: bool) -> None:
+        self._state, self.crew = state, Crew(state, schedule, loop)
+        self.most_edges = schedule.most_edges
+        if self.most_edges is None and (saves or state.exchange.size > 1):
+            self.most_edges = max(1, ROUND_SWEEPS * state.subgraph.incoming.num_edges)
 
-    def blocks(self, dirty: NDArray[np.uint8], key: Any, dtype: np.dtype[Any]) -> Blocks:
-        """Return the blocks, with these vertices to be computed, and keys that begin with this one."""
-        count = self.num_blocks
-        marked = np.zeros(count, dtype=np.uint8)
-        marked[np.flatnonzero(dirty) >> self.bits] = 1
-        busy, takes = np.zeros((2, 16 * self._count), dtype=np.int64)
-        taken, run = np.zeros(count, dtype=np.uint8), np.zeros(1, dtype=np.uint8)
-        return Blocks(dirty, marked, taken, np.full(count, key, dtype=dtype), busy, takes, run)
+    def begin(self) -> None:
+        """Begin to count time and bytes."""
+        self._began, self._waited, self._num_bytes = time.perf_counter(), 0.0, 0
 
-    def run(
-        self, blocks: Blocks, worst: Any, most_inside: int, arguments: LoopArguments, own: Sequence[Any]
-    ) -> tuple[int, ...]:
-        """Run until no block is left; return what the loop counts, of all cores."""
-        state = self._state
-        limits = BlockLimits(self.bits, most_inside, _MOST_WORK, _MOST_IDLE, worst, self._seed)
+    def cross(self, sent: NDArray[np.uint8], records: tuple[NDArray[Any], ...]) -> NDArray[np.int64]:
+        """Send the records of these owned vertices to their ghosts; return the ghosts that got one. Collective."""
+        began = time.perf_counter()
+        self._state.exchange.publish(sent, records)
+        ghosts, num_bytes = self._state.exchange.collect(sent, records)
+        self._num_bytes += num_bytes
+        self._waited += time.perf_counter() - began
+        return ghosts
 
-        def work(core: int) -> tuple[int, ...]:
-            try:
-                found: tuple[int, ...] = self._loop(
-                    core, self._count, limits, arguments, state.pull_edges, state.push_edges, state.owned,
-                    state.fields, state.read, state.native.empty, state.aggregates.given, state.aggregates.identity,
-                    blocks, own[core],
-                )  # fmt: skip
-            except BaseException:
-                blocks.state[0] = LEAVE
-                raise
-            return found
+    def end(self, counts: NDArray[np.int64], num_marked: int) -> Done:
+        """Return what a round came to on all ranks; active is what is marked. Collective.
 
-        totals: tuple[int, ...] = ()
-        try:
-            while blocks.state[0] != ENDED:
-                blocks.state[0] = RUN
-                for counts in state.threads.map(work, range(self._count)):
-                    totals = tuple(map(sum, zip(totals, counts, strict=True))) if totals else counts
-        except LoopFaultError as fault:
-            raise state.error_of(fault, state.superstep) from None
-        return totals
+        Args:
+            counts: What the loop counts.
+            num_marked: Blocks of this rank that are still to be computed.
+        """
+        busy = time.perf_counter() - self._began - self._waited
+        own = np.array([*counts[:4], self._num_bytes, num_marked, int(busy * 1e9)], dtype=np.int64)
+        found = self._state.exchange.gather(own)
+        ran, loaded, block_edges, edges, num_bytes, marked, all_busy = found.sum(axis=0).tolist()
+        imbalance = int(found[:, -1].max()) * len(found) / max(1, all_busy)
+        seconds = time.perf_counter() - self._began
+        stats = SuperstepStats(
+            self._state.superstep,
+            WITHOUT_BARRIERS,
+            ran,
+            edges,
+            num_bytes,
+            seconds,
+            imbalance,
+            loaded,
+            block_edges,
+        )
+        return Done((stats,), marked, 0)
 
 
-def _targets_of(senders: NDArray[np.uint32], state: RunState, n: int) -> NDArray[np.uint8]:
+def targets_of(senders: NDArray[Any], state: RunState) -> Any:
+    """Return the owned vertices that read these vertices' records, as an index; all where these are many. O(edges)."""
     edges = state.push_edges
-    if state.last.sent_edges > edges.ends.size // 4:
-        return np.ones(n, dtype=np.uint8)
-    dirty = np.zeros(n, dtype=np.uint8)
-    first, counts = edges.offsets[senders].astype(np.int64), edges.stops[senders].astype(np.int64)
-    counts -= first
+    first = edges.offsets[senders].astype(np.int64)
+    counts = edges.stops[senders].astype(np.int64) - first
     ends = np.cumsum(counts)
-    along = np.arange(int(ends[-1]) if ends.size else 0) + np.repeat(first - ends + counts, counts)
-    dirty[edges.ends[along]] = 1
-    return dirty
+    num_edges = int(ends[-1]) if ends.size else 0
+    if num_edges > edges.ends.size // 4:
+        return slice(None)
+    return edges.ends[np.arange(num_edges) + np.repeat(first - ends + counts, counts)]

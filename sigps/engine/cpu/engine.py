@@ -45,7 +45,7 @@ from sigps.native.interrupt import watching
 from sigps.native.kernel import LoopFaultError
 
 if TYPE_CHECKING:
-    from sigps.engine.cpu.asynchronous import Schedule as BlockSchedule
+    from sigps.engine.cpu.crew import Schedule as BlockSchedule
     from sigps.engine.cpu.edge_schedule import EdgePass
 
 __all__ = ["Engine"]
@@ -65,6 +65,7 @@ class Engine:
         asynchronous: Whether values may be sent in priority order where the result is provably the same.
         blocks: How blocks are chosen, where the run goes without barriers; None where it has supersteps.
         master: The program's master compute, or None.
+        saves: Whether `save` is called between leases.
         schedule: What a work item is. By `"edge"` nothing is sent in another order, and no message is left out.
     """
 
@@ -85,6 +86,7 @@ class Engine:
         asynchronous: bool = False,
         blocks: BlockSchedule | None = None,
         master: MasterCompute | None = None,
+        saves: bool = False,
         schedule: Schedule = "vertex",
     ) -> None:
         program, by_edge = native.program, schedule == "edge"
@@ -114,7 +116,7 @@ class Engine:
             may_fuse = False
         self._fused: Fused | None = FusedSupersteps(state, self._records, forced) if may_fuse else None
         if blocks is not None:
-            self._fused = self._without_barriers(kept, blocks)
+            self._fused = self._without_barriers(blocks, saves)
         elif has_components:
             from sigps.engine.cpu.components import Components
 
@@ -126,7 +128,7 @@ class Engine:
 
                 self._fused = path_lengths(state, program.path_lengths, supersteps)
             if self._fused is supersteps and kept is not None and self._has_order:
-                self._fused = self._automatic(kept, supersteps)
+                self._fused = self._automatic(supersteps)
         self._ghosts = np.empty(0, dtype=np.int64)
         self._edge_bytes = 0
         self.aggregates = state.aggregates
@@ -147,27 +149,30 @@ class Engine:
         _ = state.pull_edges  # a column that is missing is named now
         return Records(state, forced, kept)
 
-    def _automatic(self, kept: LastRecords, supersteps: Fused | None) -> Fused | None:
+    def _automatic(self, supersteps: Fused | None) -> Fused | None:
         why = _why_no_barriers(self._state)
         if not why:
             return supersteps
         from sigps.engine.cpu.asynchronous import Asynchronous, Automatic
-        from sigps.engine.cpu.asynchronous import Schedule as BlockSchedule
+        from sigps.engine.cpu.crew import Schedule as BlockSchedule
 
-        return Automatic(supersteps, Asynchronous(self._state, kept, BlockSchedule()), self._state, why)
+        free = Asynchronous(self._state, self._records, BlockSchedule())
+        return Automatic(supersteps, free, self._state, why)
 
-    def _without_barriers(self, kept: LastRecords | None, blocks: BlockSchedule) -> Fused:
+    def _without_barriers(self, blocks: BlockSchedule, saves: bool) -> Fused:
+        """Return what runs without barriers. Collective."""
         from sigps.engine.cpu.asynchronous import Asynchronous, Contraction
 
         state, claim = self._state, self._state.program.asynchronous
         if claim is not None and claim.factor is not None:
-            return Contraction(state, blocks)
-        if kept is None or not self._has_order:
+            return Contraction(state, self._records, blocks, saves=saves)
+        can_run = self._records.kept is not None and self._has_order
+        if not self._exchange.gather(np.array([can_run])).all():
             raise ConfigError(
                 f"{state.program.name} cannot run with asynchronous=True: a parameter is no number, or an edge column "
                 "has infinite numbers or NaN"
             )
-        return Asynchronous(state, kept, blocks)
+        return Asynchronous(state, self._records, blocks, saves=saves)
 
     @property
     def superstep(self) -> int:

@@ -67,6 +67,11 @@ class LastRecords:
         """The number in each record that keys are made of, [num_records]."""
         return _keys(self._native, self.records)
 
+    def were_sent(self, count: int) -> NDArray[np.bool_]:
+        """Return which of the first `count` vertices have a record; one that says nothing to anybody counts as none."""
+        found: NDArray[np.bool_] = self.keys[:count] != self.worst
+        return found
+
     def store(
         self,
         outbox: Outbox,

@@ -96,11 +96,14 @@ def store_lengths(state: RunState, claim: Claim, labels: np.ndarray, unit: np.in
         edges.offsets, edges.ends, edges.columns[claim.column], state.subgraph.ids, labels, unit,
         states[claim.length], parents,
     )  # fmt: skip
-    return sum(state.threads.map(lambda span: store(*span), even_ranges(labels.size, state.threads.count)))
+    ranges = even_ranges(state.subgraph.num_owned, state.threads.count)
+    return sum(state.threads.map(lambda span: store(*span), ranges))
 
 
 class Parents:
     """Finds parents where lengths were found without supersteps: of shortest paths those with the fewest edges count.
+
+    Making one is collective, as are all its methods but `begin`.
 
     Args:
         state: What the run keeps, of a program of shortest paths.
@@ -110,20 +113,24 @@ class Parents:
         claim, subgraph = state.program.path_lengths, state.subgraph
         assert claim is not None
         self._state, self._claim, self._name = state, claim, state.program.edge_columns[claim.column]
-        weights = subgraph.derived(
+        own = subgraph.derived(
             f"whole {self._name}", lambda: _measure_all(subgraph, self._name, state.threads)
         )
+        found = state.exchange.gather(np.array([own.are_whole, own.least, own.greatest], dtype=np.int64))
+        weights = Weights(bool(found[:, 0].all()), int(found[:, 1].min()), int(found[:, 2].max()))
         dtype = state.program.state_dtypes[claim.length]
         self._labels = exact_labels(weights, subgraph.num_vertices, dtype)
         self._began = self._lengths
 
-    @property
-    def obstacle(self) -> str | None:
-        """Why parents cannot be found; None where they can. After the run, whether its lengths were exact."""
+    def find_obstacle(self) -> str | None:
+        """Return why parents cannot be found; None where they can. After the run, whether its lengths were exact."""
         if self._labels is None:
             return f"the {self._name}s are no whole numbers from 0 on"
         found = self._lengths[np.isfinite(self._lengths)]
-        if found.size and not (found.max() <= self._labels.longest and (found == np.trunc(found)).all()):
+        is_exact = not found.size or (
+            found.max() <= self._labels.longest and (found == np.trunc(found)).all()
+        )
+        if not self._state.exchange.gather(np.array([is_exact])).all():
             return f"paths are longer than {self._labels.longest:,}, and their lengths are rounded"
         return None
 
@@ -138,20 +145,30 @@ class Parents:
         self._sent = self._state.last_senders().copy()
 
     def find(self) -> None:
-        """Store parents beside lengths that are final. O(edges)."""
+        """Store parents beside lengths that are final. O(edges), and a crossing for each border on a shortest path."""
         state, lengths, labels = self._state, self._lengths, self._labels
         assert labels is not None
-        unit, values = np.int64(labels.unit), np.full(lengths.size, kernels.UNREACHED)
+        n, size = lengths.size, lengths.size + state.subgraph.num_ghosts
+        unit, values = np.int64(labels.unit), np.full(size, kernels.UNREACHED)
         is_kept = (lengths == self._began) & np.isfinite(lengths)
-        values[is_kept] = lengths[is_kept].astype(np.int64) * unit
-        queue = np.empty(lengths.size, dtype=np.uint32)
-        sources = self._sent[is_kept[self._sent]]
-        queue[: sources.size] = sources
+        values[:n][is_kept] = lengths[is_kept].astype(np.int64) * unit
+        queue = np.empty(size, dtype=np.uint32)
+        waits, changed = np.zeros((2, size), dtype=np.uint8)
         edges, column = state.push_edges, self._claim.column
-        along = edges.offsets, edges.ends, edges.columns[column], lengths, unit, values, queue
-        first, last = 0, int(sources.size)
-        while first < last:
-            first, last, _ = kernels.label_by_edges(*along, first, last, _MOST_WORK)
+        along = edges.offsets, edges.ends, edges.columns[column], lengths, unit, values, waits, changed, queue
+        wait = self._sent[is_kept[self._sent]]
+        changed[wait] = 1
+        is_over = False
+        while not is_over:
+            first, count = 0, wait.size
+            queue[:count] = wait
+            waits[wait] = 1
+            while count > 0:
+                first, count, _ = kernels.label_by_edges(*along, first, count, _MOST_WORK)
+            state.exchange.publish(changed, (values,))
+            wait, _ = state.exchange.collect(changed, (values,))
+            changed.fill(0)
+            is_over = not state.exchange.gather(np.array([wait.size])).any()
         store_lengths(state, self._claim, values, unit)
 
 

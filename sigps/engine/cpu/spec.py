@@ -85,7 +85,7 @@ class CpuSpec(EngineSpec):
     def _made(self, engine: type[CpuEngine], context: RunContext, **more: Any) -> CpuEngine:
         options, blocks = context.options, None
         if options.asynchronous is True:
-            from sigps.engine.cpu.asynchronous import Schedule as BlockSchedule
+            from sigps.engine.cpu.crew import Schedule as BlockSchedule
 
             blocks = BlockSchedule()
         return engine(
@@ -99,6 +99,7 @@ class CpuSpec(EngineSpec):
             asynchronous=bool(options.asynchronous),
             blocks=blocks,
             master=MasterCompute.of(context),
+            saves=options.saves,
             schedule=options.schedule,
             **more,
         )

@@ -19,9 +19,9 @@ __all__ = ["run_contraction"]
 def run_contraction(f: Functions) -> Loop:
     """Take and compute blocks until none is marked and none is taken, or for a while; one core of `cores`.
 
-    `touched` [blocks], zeroed, is this core's own. The first aggregator counts the vertices that changed. Returns the
-    vertices that computed, the blocks taken, the edges that these have, the edges that were read, and how often a
-    vertex changed.
+    `touched` [blocks], zeroed, is this core's own; `blocks.dirty` becomes 1 where a vertex changed. The first
+    aggregator counts the vertices that changed. Returns the vertices that computed, the blocks taken, the edges that
+    these have, the edges that were read, and how often a vertex changed.
     """
     deliver, merge, compute_vertex, commit = f.deliver, f.merge, f.compute_vertex, f.commit
 
@@ -76,6 +76,7 @@ def run_contraction(f: Functions) -> Loop:
                     contribution = outcome[3]
                     if is_sender and contribution[0] != 0:
                         moved += 1
+                        blocks.dirty[v] = 1
                         for e in range(out_edges.offsets[v], out_edges.stops[v]):
                             touched[np.int64(out_edges.ends[e]) >> bits] = 1
                 ran += end - begin

@@ -233,30 +233,57 @@ def label_by_edges(
     lengths: NDArray[Any],
     unit: np.int64,
     labels: NDArray[np.int64],
+    waits: NDArray[np.uint8],
+    changed: NDArray[np.uint8],
     queue: NDArray[np.uint32],
     first: int,
-    last: int,
+    count: int,
     most_work: int,
 ) -> tuple[int, int, int]:
     """Give vertices of known lengths their labels: of the shortest paths to each, one with the fewest edges counts.
 
-    Vertices `first` to `last` of `queue` [n] have labels, in ascending order of edges, and pass them on along the edges
-    that are on shortest paths. Edges are by source.
+    The `count` vertices from `first` on in the ring `queue` [n] have labels, and pass them on along the edges that are
+    on shortest paths; a vertex whose label falls is in the ring again. In ascending order of edges none falls twice.
+    Edges are by source, of owned vertices and ghosts; `lengths` are those of owned ones.
+
+    Args:
+        offsets: [n + 1].
+        targets: Owned vertices.
+        weights: Whole numbers.
+        lengths: [owned].
+        unit: What stands between lengths.
+        labels: [n].
+        waits: [n] 1 where a vertex is in the ring.
+        changed: [n] becomes 1 where a label falls.
+        queue: [n].
+        first: The first of the ring.
+        count: How many it has.
+        most_work: Edges after which it returns, though not all is done.
 
     Returns:
-        The new first and last, when all is done (they are equal) or so many edges were passed; and the edges passed.
+        The new first and count, and the edges passed.
     """
     work: Any = 0
-    while first < last and work < most_work:
+    size = len(queue)
+    while count > 0 and work < most_work:
         u = queue[first]
-        first += 1
-        edges, length = labels[u] % unit + 1, np.float64(lengths[u])
+        first = first + 1 if first + 1 < size else 0
+        count -= 1
+        waits[u] = 0
+        edges, length = labels[u] % unit + 1, np.float64(labels[u] // unit)
         begin, end = np.int64(offsets[u]), np.int64(offsets[np.int64(u) + 1])
         work += end - begin
         for e in range(begin, end):
             v = targets[e]
-            if labels[v] == UNREACHED and length + np.float64(weights[e]) == np.float64(lengths[v]):
-                labels[v] = np.int64(lengths[v]) * unit + edges
-                queue[last] = v
-                last += 1
-    return first, last, work
+            if length + np.float64(weights[e]) != np.float64(lengths[v]):
+                continue
+            through = np.int64(lengths[v]) * unit + edges
+            if through < labels[v]:
+                labels[v] = through
+                changed[v] = 1
+                if waits[v] == 0:
+                    waits[v] = 1
+                    last = first + count
+                    queue[last if last < size else last - size] = v
+                    count += 1
+    return first, count, work

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,15 +16,19 @@ from battery import BATTERY
 from cells import run_cell
 from engines import compiled
 from gas_programs import GatheredPaths, GatheredSSSP, GatheredWCC
+from processes import end_of
+from thread_group import ThreadGroup, run_ranks
 
 from sigps import (
     GAS,
     Aggregator,
+    Checkpoint,
     ComputeError,
     ConfigError,
     DeviceError,
     Graph,
     Param,
+    Result,
     State,
     Vertex,
     generate,
@@ -29,9 +37,13 @@ from sigps import (
 from sigps.apps import SSSP, WCC
 from sigps.engine import fixed_points
 from sigps.engine.cpu import asynchronous
-from sigps.engine.cpu.asynchronous import Schedule
+from sigps.engine.cpu.crew import Schedule
+from sigps.engine.cpu.engine import Engine
 from sigps.job.preparing import turned
 from sigps.model.fields import NO_VERTEX
+from sigps.system.checkpoint import files
+
+MPIRUN = Path(sys.executable).with_name("mpirun")
 
 RELAX = """
 class Relax(Vertex, message={type}):
@@ -60,11 +72,12 @@ LENGTHS, HOPS, LOWEST = relax(), relax(loop=MORE), relax("(self.id + 0.5)")
 WIDEST = relax("(self.id + 0.0)", worst="-inf", fold="max", better=">")
 
 
-def drawn(seed: int, weights: Any) -> Graph:
+def drawn(seed: int, weights: Any, group: Any = None) -> Graph:
     draw = np.random.default_rng(seed)
     n = int(draw.integers(2, 60))
     ends = draw.integers(0, n, (2, 3 * n)) * 3 + 5
-    return Graph.from_edges(*ends, weights=draw.choice(weights, 3 * n), directed=seed % 3 > 0)
+    weights = draw.choice(weights, 3 * n)
+    return Graph.from_edges(*ends, weights=weights, directed=seed % 3 > 0, group=group)
 
 
 def left_by(program: Vertex, graph: Graph, schedule: Schedule, threads: int) -> dict[str, Any]:
@@ -81,27 +94,54 @@ SCHEDULES = [
 ]
 
 
+PROGRAMS = [
+    (LENGTHS, [0.1, 0.7, 1.3, 1e-17]),
+    (HOPS, [1.0]),
+    (LOWEST, [0.1, 0.3]),
+    (WIDEST, [-0.3, -2.0, -7.7]),
+    (GatheredWCC, [1.0]),
+    (WCC, [1.0]),
+    (GatheredSSSP, [0.1, 3.3]),
+    (SSSP, [1, 2, 3, 250]),
+    (SSSP, [0.0, 0.0, 5.0]),
+    (GatheredPaths, [1.0]),
+]
+
+
+def begun(make: Any, graph: Graph) -> Vertex:
+    """Return the program, from the graph's first vertex where it has a source."""
+    has_source = any(field.name == "source" for field in make.declaration.params)
+    program: Vertex = make(source=int(graph.ids.to_oids(np.arange(1))[0])) if has_source else make()
+    return program
+
+
+def run_on(ranks: int, program: Vertex, build: Any, **options: Any) -> Result:
+    def run_rank(group: ThreadGroup) -> Result:
+        return run(program, build(group), **{"device": "cpu", "asynchronous": True, "threads": 1, **options})
+
+    return run_ranks(ranks, run_rank)[0]
+
+
+@pytest.fixture
+def scheduled(monkeypatch: Any) -> Any:
+    """Let runs take a schedule that no option has."""
+
+    def let(schedule: Schedule) -> None:
+        def chosen(self: Engine, _: Schedule, saves: bool) -> Any:
+            return without_barriers(self, schedule, saves)
+
+        without_barriers = Engine._without_barriers
+        monkeypatch.setattr(Engine, "_without_barriers", chosen)
+
+    return let
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize(
-    ("make", "weights"),
-    [
-        (LENGTHS, [0.1, 0.7, 1.3, 1e-17]),
-        (HOPS, [1.0]),
-        (LOWEST, [0.1, 0.3]),
-        (WIDEST, [-0.3, -2.0, -7.7]),
-        (GatheredWCC, [1.0]),
-        (WCC, [1.0]),
-        (GatheredSSSP, [0.1, 3.3]),
-        (SSSP, [1, 2, 3, 250]),
-        (SSSP, [0.0, 0.0, 5.0]),
-        (GatheredPaths, [1.0]),
-    ],
-)
+@pytest.mark.parametrize(("make", "weights"), PROGRAMS)
 def test_any_order(make: Any, weights: Any, seed: int, threads: int) -> None:
     graph = drawn(seed, weights)
-    has_source = any(field.name == "source" for field in make.declaration.params)
-    program = make(source=int(graph.ids.to_oids(np.arange(1))[0])) if has_source else make()
+    program = begun(make, graph)
     graph = turned(graph, program)
     expected = run(program, graph, device="python")
     for schedule in SCHEDULES:
@@ -112,6 +152,29 @@ def test_any_order(make: Any, weights: Any, seed: int, threads: int) -> None:
             ], (name, schedule)
 
 
+ROUNDS = [
+    Schedule(),
+    Schedule(2, 3, 2, most_edges=7),
+    Schedule(1, 1, 3, most_edges=1),
+    Schedule(3, most_edges=40),
+]
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("make", "weights"), PROGRAMS)
+def test_ranks(make: Any, weights: Any, seed: int, ranks: int, scheduled: Any) -> None:
+    program = begun(make, drawn(seed, weights))
+    expected = run(program, drawn(seed, weights), device="python")
+    scheduled(ROUNDS[(seed + ranks) % 4])
+    options = {"threads": 1 + seed % 2, "partitioner": ("edges", "hash")[seed % 2]}
+    found = run_on(ranks, program, lambda group: drawn(seed, weights, group), **options)
+    assert found.reason == expected.reason
+    assert {entry.direction for entry in found.stats[1:]} <= {"async"}
+    for name in expected.fields:
+        assert found[name].tolist() == expected[name].tolist()
+
+
 @pytest.mark.parametrize("name", [name for name in BATTERY if name != "empty"])
 def test_battery(name: str) -> None:
     graph = BATTERY[name].build()
@@ -119,11 +182,12 @@ def test_battery(name: str) -> None:
     if "weight" not in graph.columns or (graph.columns["weight"] % 1 == 0).all():
         programs.append(SSSP(source=graph.ids.to_oids(np.arange(1)).tolist()[0]))
     for program in programs:
-        found = run(program, graph, device="cpu", asynchronous=True, threads=2)
         expected = run(program, graph, device="python")
-        for field in expected.fields:
-            assert found[field].tolist() == expected[field].tolist()
-        assert found.reason == expected.reason == "converged"
+        for ranks in (1, 3):
+            found = run_on(ranks, program, lambda group: BATTERY[name].build(group=group), threads=2)
+            for field in expected.fields:
+                assert found[field].tolist() == expected[field].tolist()
+            assert found.reason == expected.reason == "converged"
 
 
 def test_single_precision_rounds_alike() -> None:
@@ -163,10 +227,87 @@ def test_refused(program: Vertex, options: dict[str, Any], error: type[Exception
         run(program, graph, **{"asynchronous": True, **options})
 
 
-def test_long_paths_are_refused_when_they_are_found() -> None:
-    graph = Graph.from_edges([0, 1], [1, 2], weights=[2.0**53, 2.0])
-    with pytest.raises(ConfigError, match="lengths are rounded"):
-        run(SSSP(source=0), graph, asynchronous=True)
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize(
+    ("weights", "program", "said"),
+    [
+        ([2.0**53, 2.0], SSSP(source=0), "lengths are rounded"),
+        ([2.0, 0.5], SSSP(source=0), "no whole numbers from 0 on"),
+        ([2.0, 1.0], LENGTHS(step=float("nan")), "a parameter is no number"),
+    ],
+)
+def test_all_ranks_refuse_what_one_finds(weights: Any, program: Vertex, said: str, ranks: int) -> None:
+    def refused(group: ThreadGroup) -> str:
+        graph = Graph.from_edges([0, 1], [1, 2], weights=weights, group=group)
+        with pytest.raises(ConfigError) as raised:
+            run(program, graph, device="cpu", asynchronous=True)
+        return str(raised.value)
+
+    assert all(said in text for text in run_ranks(ranks, refused))
+
+
+def test_what_rounds_would_change_is_refused(tmp_path: Path) -> None:
+    logs = Checkpoint(tmp_path, every=1)
+    graph = drawn(1, [1.0])
+    with pytest.raises(ConfigError, match="SSSP cannot write state logs"):
+        run(SSSP(source=5), graph, device="cpu", asynchronous=True, checkpoint=logs)
+    with pytest.raises(ConfigError, match="deterministic=True with state logs"):
+        run(Rank(), graph, device="cpu", asynchronous=True, checkpoint=logs, deterministic=True)
+    with pytest.raises(ConfigError, match="deterministic=True on 2 ranks"):
+        run_on(2, Rank(), lambda group: drawn(1, [1.0], group), deterministic=True)
+
+
+def logged(
+    folder: Path, program: Vertex, build: Any, every: int = 1, ranks: int = 1, **options: Any
+) -> list[Path]:
+    """Return the logs that a run writes after each of so many rounds."""
+    run_on(ranks, program, build, checkpoint=Checkpoint(folder, every=every, keep=1000), **options)
+    return sorted(files.find_logs(folder))
+
+
+def resumed(log: Path, folder: Path, program: Vertex, build: Any, ranks: int = 1, **options: Any) -> Result:
+    """Go on from one log."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(log, folder / log.name)
+    checkpoint = Checkpoint(folder, every=1000)
+    return run_on(ranks, program, build, checkpoint=checkpoint, resume=True, **options)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize(
+    ("make", "weights"), [(LENGTHS, [0.1, 0.7, 1.3]), (WCC, [1.0]), (GatheredWCC, [1.0])]
+)
+def test_a_run_goes_on_from_any_round(
+    make: Any, weights: Any, ranks: int, tmp_path: Path, scheduled: Any
+) -> None:
+    def build(group: Any = None) -> Graph:
+        return drawn(8, weights, group)
+
+    expected = run(make(), build(), device="python")
+    scheduled(Schedule(2, 3, most_edges=60))
+    logs = logged(tmp_path / "logs", make(), build, ranks=ranks)
+    assert len(logs) > 3
+    ways: list[dict[str, Any]] = [{"ranks": 1}, {"ranks": 3}, {"ranks": 2, "asynchronous": False}]
+    ways += [{"device": "python", "asynchronous": False}]
+    for i, log in enumerate([*logs[:3], logs[len(logs) // 2], logs[-1]]):
+        found = resumed(log, tmp_path / "again", make(), build, **ways[(i + ranks) % 4])
+        for name in expected.fields:
+            assert found[name].tolist() == expected[name].tolist()
+
+
+@pytest.mark.parametrize("make", [LENGTHS, GatheredWCC])
+def test_a_run_goes_on_from_a_log_of_supersteps(make: Any, tmp_path: Path) -> None:
+    def build(group: Any = None) -> Graph:
+        return drawn(8, [0.1, 0.7, 1.3], group)
+
+    expected = run(make(), build(), device="python")
+    for device in ("python", "cpu"):
+        logs = logged(tmp_path / device, make(), build, device=device, asynchronous=False)
+        for log in logs[:3]:
+            found = resumed(log, tmp_path / "again", make(), build, ranks=2)
+            assert found.stats[-1].direction == "async"
+            for name in expected.fields:
+                assert found[name].tolist() == expected[name].tolist()
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -263,6 +404,35 @@ def fixed_point(graph: Graph, program: Vertex) -> Any:
     return np.linalg.solve(np.eye(n) - 0.5 * arcs, (degrees > 0) * 1.0)
 
 
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("make", [Rank, Halves])
+@pytest.mark.parametrize("seed", range(4))
+def test_contractions_on_ranks(make: Any, seed: int, ranks: int, scheduled: Any) -> None:
+    (name,) = [field.name for field in make.declaration.states]
+    scheduled(
+        [Schedule(), Schedule(3, 2, most_edges=400), Schedule(2, 3, 2, most_edges=300)][(seed + ranks) % 3]
+    )
+    found = run_on(ranks, make(), lambda group: drawn(seed, [1.0], group), threads=1 + seed % 2)
+    np.testing.assert_allclose(found[name], fixed_point(drawn(seed, [1.0]), make()), rtol=0, atol=1e-6)
+    assert found.reason == "converged"
+
+
+@pytest.mark.parametrize("make", [Rank, Halves])
+def test_contractions_go_on_from_any_round(make: Any, tmp_path: Path, scheduled: Any) -> None:
+    def build(group: Any = None) -> Graph:
+        return drawn(2, [1.0], group)
+
+    (name,) = [field.name for field in make.declaration.states]
+    scheduled(Schedule(2, 2, most_edges=400))
+    logs = logged(tmp_path / "logs", make(), build, every=4, ranks=2)
+    assert len(logs) > 3
+    ways: list[dict[str, Any]] = [{"ranks": 1}, {"ranks": 3}, {"ranks": 2, "asynchronous": False}]
+    ways += [{"device": "python", "asynchronous": False}]
+    for i, log in enumerate([logs[0], logs[1], logs[len(logs) // 2], logs[-1]]):
+        found = resumed(log, tmp_path / "again", make(), build, **ways[i % 4])
+        np.testing.assert_allclose(found[name], fixed_point(build(), make()), rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("deterministic", [False, True])
 @pytest.mark.parametrize("make", [Rank, Halves])
 @pytest.mark.parametrize("seed", range(4))
@@ -285,3 +455,30 @@ def test_deterministic_contractions_are_the_same_on_any_cores() -> None:
         for threads in (1, 2, 3)
     ]
     assert found[0] == found[1] == found[2]
+
+
+RANKED = """
+import sigps
+from sigps.apps import SSSP, WCC
+
+graph = sigps.generate("grid", rows=40, columns=40, weights="random")
+for program in (SSSP(source=7), WCC()):
+    free = sigps.run(program, graph, device="cpu", asynchronous=True)
+    plain = sigps.run(program, graph, device="cpu", asynchronous=False)
+    if graph.group.rank == 0:
+        same = [free[name].tolist() == plain[name].tolist() for name in plain.fields]
+        print(graph.group.size, all(same), free.stats[-1].direction)
+"""
+
+
+@pytest.mark.mpi
+@pytest.mark.skipif(not MPIRUN.exists(), reason="no mpirun beside this Python: pip install 'sigps[mpi]'")
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_processes(ranks: int, tmp_path: Path) -> None:
+    script = tmp_path / "ranked.py"
+    script.write_text(RANKED)
+    command = [str(MPIRUN), "-n", str(ranks), sys.executable, str(script)]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+    code, out, err = end_of(process)
+    assert (code, out.split()) == (0, [str(ranks), "True", "async"] * 2), err

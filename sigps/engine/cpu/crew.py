@@ -1,0 +1,152 @@
+"""The cores of a rank that compute blocks of vertices without barriers (`kernels/cpu/asynchronous.py`).
+
+They take blocks by themselves, and come back now and then so that a run can be interrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.engine.cpu.run_state import RunState
+from sigps.kernels.cpu.arguments import LoopArguments
+from sigps.kernels.cpu.asynchronous import ENDED, LEAVE, RUN, BlockLimits, Blocks
+from sigps.native.kernel import LoopFaultError
+
+__all__ = ["MOST_TURNS", "Crew", "Schedule", "block_bits", "contraction_bits"]
+
+_MOST_WORK = 1 << 22
+"""Edges that a core reads before all come back, in some ten milliseconds, so that a run can be interrupted."""
+
+MOST_TURNS = 4
+"""Turns of a contraction in a block before another is taken."""
+
+_MOST_IDLE = 1 << 12
+"""Searches for a block after which a core that finds none comes back."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How blocks are chosen; results do not depend on it.
+
+    Attributes:
+        bits: Vertices of a block, as a power of two; None where the engine chooses.
+        most_inside: Vertices that are computed in a block before another is taken; None where the engine chooses.
+        seed: Of a random order of blocks, from 1 on; 0 for the best key first.
+        most_edges: Edges of a rank, inwards or outwards, after which records cross; None where the engine chooses.
+    """
+
+    bits: int | None = None
+    most_inside: int | None = None
+    seed: int = 0
+    most_edges: int | None = None
+
+
+def block_bits(num_vertices: int, num_edges: int, num_threads: int) -> int:
+    """Return how many vertices a block has, as a power of two: its edges stay in cache, and each core has some.
+
+    >>> block_bits(250_000, 1_000_000, 2), block_bits(100, 400, 2)
+    (12, 4)
+    """
+    by_cache = max(4, ((1 << 15) * num_vertices // max(1, num_edges)).bit_length() - 1)
+    by_cores = max(4, (num_vertices // (8 * num_threads)).bit_length() - 1)
+    return min(by_cache, by_cores, 12)
+
+
+def contraction_bits(num_vertices: int, num_threads: int) -> int:
+    """Return how many vertices a block of a contraction has, as a power of two: as many as leave each core two blocks.
+
+    Most edges are then within a block, and turns in it stand for sweeps.
+
+    >>> contraction_bits(325_557, 2), contraction_bits(100, 2)
+    (16, 4)
+    """
+    return min(16, max(4, (num_vertices // (2 * num_threads)).bit_length() - 1))
+
+
+class Crew:
+    """The cores of a run that take blocks.
+
+    Args:
+        state: What the run keeps.
+        schedule: How blocks are chosen.
+        name: Of the loop. Where floats must not depend on the order, one core takes blocks in a fixed order.
+
+    Attributes:
+        bits: Vertices of a block, as a power of two.
+        num_blocks: How many blocks there are.
+    """
+
+    def __init__(self, state: RunState, schedule: Schedule, name: str) -> None:
+        self._state, self._seed, self._loop = state, schedule.seed, state.loop(name)
+        self._num_runs = 0
+        is_fixed = state.deterministic and name == "run_contraction"
+        self._count = 1 if is_fixed else state.threads.count
+        n, m = state.subgraph.num_owned, state.pull_edges.ends.size
+        if schedule.bits is not None:
+            self.bits = schedule.bits
+        elif name == "run_contraction":
+            self.bits = contraction_bits(n, self._count)
+        else:
+            self.bits = block_bits(n, m, state.threads.count)
+        self.num_blocks = (n + (1 << self.bits) - 1) >> self.bits
+
+    def blocks(self, dirty: NDArray[np.uint8], key: Any, dtype: np.dtype[Any]) -> Blocks:
+        """Return the blocks, with these vertices to be computed, and keys that begin with this one."""
+        count = self.num_blocks
+        marked = np.zeros(count, dtype=np.uint8)
+        marked[np.flatnonzero(dirty) >> self.bits] = 1
+        busy, takes = np.zeros((2, 16 * self._count), dtype=np.int64)
+        taken, run = np.zeros(count, dtype=np.uint8), np.zeros(1, dtype=np.uint8)
+        return Blocks(dirty, marked, taken, np.full(count, key, dtype=dtype), busy, takes, run)
+
+    def blocks_of(self, vertices: Any) -> Any:
+        """Return the blocks of vertices, either as an index."""
+        return vertices if isinstance(vertices, slice) else vertices >> self.bits
+
+    def run(
+        self,
+        blocks: Blocks,
+        worst: Any,
+        most_inside: int,
+        arguments: LoopArguments,
+        own: Sequence[Any],
+        *,
+        most_edges: int | None = None,
+    ) -> NDArray[np.int64]:
+        """Run until no block is marked, or so many edges were read; return what the loop counts."""
+        state, most_work = self._state, _MOST_WORK
+        if most_edges is not None:
+            most_work = min(most_work, max(1, most_edges // self._count))
+        seed = np.uint64(
+            self._seed and self._seed + self._num_runs
+        )  # else each round would begin with the same draws
+        self._num_runs += 1
+        limits = BlockLimits(self.bits, most_inside, most_work, _MOST_IDLE, worst, seed)
+
+        def work(core: int) -> tuple[int, ...]:
+            try:
+                found: tuple[int, ...] = self._loop(
+                    core, self._count, limits, arguments, state.pull_edges, state.push_edges, state.owned,
+                    state.fields, state.read, state.native.empty, state.aggregates.given, state.aggregates.identity,
+                    blocks, own[core],
+                )  # fmt: skip
+            except BaseException:
+                blocks.state[0] = LEAVE
+                raise
+            return found
+
+        totals = np.zeros(5, dtype=np.int64)
+        blocks.state[0] = LEAVE
+        try:
+            while blocks.state[0] != ENDED and (most_edges is None or totals[3] < most_edges):
+                blocks.state[0] = RUN
+                for counts in state.threads.map(work, range(self._count)):
+                    totals[: len(counts)] += counts
+        except LoopFaultError as fault:
+            raise state.error_of(fault, state.superstep) from None
+        return totals
