@@ -421,6 +421,32 @@ def test_lighter_edges_are_found_by_pulls_of_later_full_runs(guard: Any) -> None
             np.testing.assert_array_equal(result["distance"], expected["distance"])
 
 
+@pytest.mark.parametrize("guard", ["full", "incremental"])
+@pytest.mark.parametrize("program", [SSSP(source=0), BFS(source=0)])
+def test_rows_by_source_move_to_another_arena_alone(program: Vertex, guard: Any) -> None:
+    draw, moves = np.random.default_rng(5), []
+    graph = Graph.from_edges(*draw.integers(0, 1500, (2, 4000)), np.ones(4000), vertices=range(1500))
+    options = {"device": "cpu", "asynchronous": False}
+    with sigps.stream(program, graph, guard=guard, **options) as live:
+        arenas: Any = (None, None)
+        for at in range(40):
+            targets = draw.integers(0, 1500, 200)
+            result = live.apply(inserts=(np.full(200, at % 4), targets, np.ones(200)))
+            judge = Graph.from_edges(
+                *[live.graph.to_arrow()[name].to_numpy() for name in ("source", "target", "weight")],
+                vertices=range(1500),
+            )
+            expected = sigps.run(program, judge, **options)
+            name = next(iter(expected.fields))
+            np.testing.assert_array_equal(result[name], expected[name])
+            version = live.graph._version
+            assert version is not None
+            assert version.inward is not None
+            before, arenas = arenas, (version.rows._arena, version.inward._arena)
+            moves.append(tuple(one is not other for one, other in zip(before, arenas, strict=True)))
+    assert (True, False) in moves  # by source, but not by target
+
+
 class TestGuard:
     def affected(self, **changed: Any) -> Affected:
         given = {

@@ -388,6 +388,7 @@ class FusedSupersteps:
                 state.native, most_supersteps, "push" if self._always else self._forced, state.last_senders(),
                 state.active, last.sent_edges, state.arguments(), state.owned, state.fields, state.read, state.write,
                 inbox, state.native.empty, aggregates.given, aggregates.identity, most_work_of_all=most_work,
+                num_edges=state.subgraph.incoming.num_edges,
             )  # fmt: skip
         except LoopFaultError as fault:
             num_done, *_ = fault.result

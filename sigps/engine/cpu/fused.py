@@ -94,6 +94,7 @@ class FusedLoop:
         sent_edges: int,
         arguments: LoopArguments,
         *arrays: Any,
+        num_edges: int,
         most_work_of_all: int = MOST_WORK_OF_ALL,
     ) -> FusedResult:
         """Run at most so many supersteps; none where the next one is large or better pulled.
@@ -107,6 +108,7 @@ class FusedLoop:
             sent_edges: Out-edges of the senders.
             arguments: Those of the next superstep.
             arrays: What `run_fused` takes from `owned` to `identity`.
+            num_edges: By which `choose_direction` decides.
             most_work_of_all: How much work, in messages and active vertices.
         """
         lists = self._lists
@@ -119,7 +121,7 @@ class FusedLoop:
             first + num_supersteps,
             self._most_work,
             min(most_work_of_all, MOST_WORK_OF_ALL),
-            self._edges.ends.size,
+            num_edges,
             gain,
             FORCED[forced],
         )

@@ -251,7 +251,8 @@ class LiveEngine(Engine):
         degrees = state.subgraph.out_degrees
         size = rows.outward.stops[rows.touched] - rows.outward.offsets[rows.touched]  # type: ignore[index]
         degrees[rows.touched] = np.maximum(size, 1)
-        if rows.inward.ends is state.pull_edges.ends:  # the same arena, whose bounds are the newest version's
+        same_arenas = rows.inward.ends is state.pull_edges.ends and rows.outward.ends is state.push_edges.ends
+        if same_arenas:  # their bounds are the newest version's
             return
         program = state.program
         state.subgraph = replace(state.subgraph, incoming=rows.inward, outgoing=rows.outward)
