@@ -175,12 +175,12 @@ class Stream:
                 f"a batch is sigps.Updates, not {type(batch).__name__}; or give inserts= and deletes="
             )
         graph, window = self.graph, self._window
-        kept = None
+        step = None
         if window is not None:
-            batch, kept = window.widened(batch, graph)
+            batch, step = window.widened(batch, graph)
         newer = graph.apply(batch.inserts, batch.deletes, vertices=batch.vertices, missing=self._missing)
-        if window is not None and kept is not None:
-            window.state = kept
+        if window is not None and step is not None:
+            window.take(step)
         result = self._follow(newer)
         self._result = _Held(result)
         self.graph = newer
