@@ -17,7 +17,7 @@ from sigps.model.fields import Field, kept_type
 from sigps.model.numbers import TYPES, is_number_type
 from sigps.model.vector import Vector, VectorType
 
-__all__ = ["Record", "is_record_type", "record_of", "vectors_of", "with_vectors"]
+__all__ = ["Record", "is_record_type", "no_part", "record_of", "vectors_of", "with_vectors"]
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,11 @@ class Record:
         for part, value in zip(self.parts, given, strict=True):
             found |= part.values(value) if isinstance(part, Record) else {part.name: part.assigned(value)}
         return found
+
+
+def no_part(name: str) -> str:
+    """Return what is wrong with `x.name = 1.0` where x is a NamedTuple."""
+    return f"a part of a NamedTuple is not assigned: assign a new one, as in x = x._replace({name}=...)"
 
 
 def is_record_type(type_: Any) -> bool:

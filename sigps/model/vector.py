@@ -14,10 +14,22 @@ import numpy as np
 
 from sigps.model.numbers import assigned, is_number_type
 
-__all__ = ["LONGEST", "NoPositionError", "Vector", "VectorType"]
+__all__ = ["INSIDE", "LONGEST", "NO_ORDER", "NoPositionError", "Vector", "VectorType"]
 
 LONGEST = 1024
 """The most numbers that a vector has: compiled code keeps it in registers and on the stack."""
+
+INSIDE = (
+    "a number of a vector that is a part of something else cannot be assigned: change a copy of the vector, and "
+    "assign the whole, as in v = x.at; v[0] = 1.0; x = x._replace(at=v)"
+)
+"""What is wrong with `x.at[0] = 1.0`."""
+
+NO_ORDER = (
+    "messages with vectors have no order, so of equal keys none is the best: loop over them, as in "
+    "if m.key < best: best, v = m.key, m.at"
+)
+"""What is wrong with `min(messages, key=lambda m: m.key)` where a message has a vector."""
 
 
 class NoPositionError(IndexError, ArithmeticError):

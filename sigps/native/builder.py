@@ -11,6 +11,8 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from sigps.model.records import no_part
+from sigps.model.vector import INSIDE
 from sigps.native.emitter import Emitter, Finder
 from sigps.native.expressions import Expressions, as_load, may_be_unsigned
 from sigps.native.instance import Instance, Site
@@ -275,13 +277,13 @@ class _Body(Expressions):
             self._assign_item(target, value)
         elif isinstance(target, ast.Subscript):
             array = self._value(target.value)
+            if isinstance(array.kind, Vector):
+                raise UnfitError(INSIDE)
             if not isinstance(array.kind, Array):
                 raise UnfitError("what a tuple holds cannot be assigned: make a new one")
             self._store(array, self._position(self._value(target.slice)), value)
         elif isinstance(target, ast.Attribute):
-            raise UnfitError(
-                f"a part of a NamedTuple is not assigned: assign a new one, as in x = x._replace({target.attr}=...)"
-            )
+            raise UnfitError(no_part(target.attr))
         else:
             raise UnfitError("this cannot be assigned")
 

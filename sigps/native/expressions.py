@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from sigps.model.records import vectors_of
+from sigps.model.records import no_part, vectors_of
 from sigps.model.vector import Vector as UserVector
 from sigps.model.vector import VectorType
 from sigps.model.wrapping import wrapping
@@ -946,5 +946,9 @@ def as_load(target: ast.expr) -> ast.expr:
     if isinstance(target, ast.Name):
         return ast.copy_location(ast.Name(target.id, ast.Load()), target)
     if isinstance(target, ast.Subscript):
-        return ast.copy_location(ast.Subscript(target.value, target.slice, ast.Load()), target)
+        read = ast.copy_location(ast.Subscript(target.value, target.slice, ast.Load()), target)
+        read.sigps_file = getattr(target, "sigps_file", "")  # type: ignore[attr-defined]
+        return read
+    if isinstance(target, ast.Attribute):
+        raise UnfitError(no_part(target.attr))
     raise UnfitError("this cannot be assigned")

@@ -701,13 +701,25 @@ _FLOATS = [
     "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
     "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "cbrt", "exp2",
 ]  # fmt: skip
-_PAIRS = {"atan2": "atan2", "hypot": "hypot", "fmod": "fmod", "copysign": "copysign", "pow": "pow"}
+_PAIRS = {"atan2": "atan2", "hypot": "hypot", "fmod": "fmod", "pow": "pow"}
 
 Function = Callable[[Operators, Sequence[Value]], Value]
 
 
 def _of_math(name: str) -> Function:
     return lambda ops, values: ops.math(name, values)
+
+
+def _copysign(ops: Operators, values: Sequence[Value]) -> Value:
+    """math.copysign, to which every NaN is positive: its sign depends on how, and where, it was computed."""
+    number, of = values
+    each = ops.each(lambda one, x, y: _copysign(one, [x, y]), number, of)
+    if each is not None:
+        return each
+    e, sign = ops.emitter, ops.to_float(of).handle
+    is_nan = e.compare("!=", ops.real, sign, sign)
+    sign = e.select(is_nan, e.constant(ops.real, 0.0), sign, ops.real)
+    return Value(ops.real, e.math("copysign", ops.real, [ops.to_float(number).handle, sign]))
 
 
 def _is(name: str) -> Function:
@@ -807,11 +819,11 @@ def _fill() -> None:
         "arctan2": "atan2",
         "hypot": "hypot",
         "fmod": "fmod",
-        "copysign": "copysign",
         "float_power": "pow",
     }
     for name, made in numpy.items():
         FUNCTIONS[getattr(np, name)] = (2, _of_math(made))
+    FUNCTIONS[math.copysign] = FUNCTIONS[np.copysign] = (2, _copysign)
     FUNCTIONS[math.fabs] = FUNCTIONS[np.fabs] = (1, _of_math("fabs"))
     FUNCTIONS[math.lgamma] = (1, _of_math("lgamma"))
     FUNCTIONS[math.gamma] = (1, _of_math("tgamma"))

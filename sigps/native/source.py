@@ -10,13 +10,13 @@ import linecache
 import os
 import re
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from sigps.errors import CompileError
 from sigps.native.trees import copied, walk
 
-__all__ = ["UnfitError", "as_written", "global_names", "parse_function", "reject"]
+__all__ = ["UnfitError", "as_written", "global_names", "parse_function", "reject", "targets_of"]
 
 _DECORATORS = ("staticmethod", "property", "compiled", "njit", "jit")
 """Decorators that may stand before a function: the last ones compile it, which changes nothing of what it means."""
@@ -124,6 +124,17 @@ def reject(node: ast.AST, problem: str) -> NoReturn:
 def as_written(text: str) -> str:
     """Return a text with names as the user wrote them, without the prefixes of the compiler."""
     return re.sub(r"\b__(?:local|global\d+|in\d+)_", "", text)
+
+
+def targets_of(node: ast.Assign) -> Iterator[ast.expr]:
+    """Yield the targets of an assignment in their order, those of a tuple one by one."""
+    left = list(reversed(node.targets))
+    while left:
+        target = left.pop()
+        if isinstance(target, (ast.Tuple, ast.List)):
+            left += reversed(target.elts)
+        else:
+            yield target
 
 
 def _parse(text: str, first: int) -> ast.stmt | None:

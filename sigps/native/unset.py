@@ -11,7 +11,7 @@ import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from sigps.native.source import reject
+from sigps.native.source import reject, targets_of
 from sigps.native.trees import walk
 
 __all__ = ["check_locals_are_set", "read_before_set"]
@@ -74,6 +74,12 @@ class _Flow:
             return self._loop(node, before)
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             self._check(node.target, before)
+        if isinstance(node, ast.Assign):
+            self._read([node.value], before)
+            for target in targets_of(node):  # in order: `i, v[i] = 2, x` reads the new i
+                self._read([target], before)
+                before = _with(before, _stored([target]))
+            return before
         self._read([node], before)
         if isinstance(node, (ast.Break, ast.Continue)):
             self._left[-1][type(node)].append(before)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
+from sigps.native.source import targets_of
 from sigps.native.trees import copied, walk
 
 __all__ = ["split_variables"]
@@ -63,6 +64,12 @@ class _Flow:
             return _both(self.block(node.body, before), self.block(node.orelse, before))
         if isinstance(node, (ast.While, ast.For)):
             return self._loop(node, before)
+        if isinstance(node, ast.Assign):
+            self._read([node.value], before)
+            for target in targets_of(node):  # in order: `i, v[i] = 2, x` reads the new i
+                self._read([target], before)
+                before = self._with(before, [target])
+            return before
         self._read([node], before)
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             self._join(node.target, before)

@@ -7,6 +7,7 @@ from typing import TypeGuard
 
 from sigps.compiler.frontend.keyed import is_grouped
 from sigps.compiler.frontend.syntax import is_self
+from sigps.model.vector import INSIDE
 from sigps.native.source import reject
 from sigps.native.trees import walk
 
@@ -89,11 +90,18 @@ def refuse(tree: ast.FunctionDef) -> None:
             reject(node, refusal)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CALLS_REFUSED:
             reject(node, _CALLS_REFUSED[node.func.id])
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            _check_item(node)
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "sorted":
             _check_sorted(node)
     for node in walk(tree):
         if isinstance(node, ast.For):
             _check_loop(node)
+
+
+def _check_item(node: ast.Subscript) -> None:
+    if not isinstance(node.value, ast.Name) and not is_self(node.value):
+        reject(node, INSIDE)
 
 
 def _check_sorted(node: ast.Call) -> None:

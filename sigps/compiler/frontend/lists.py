@@ -8,10 +8,15 @@ from sigps.compiler.frontend.absent import message_of
 from sigps.compiler.frontend.grammar import GROUP
 from sigps.compiler.frontend.keyed import Keyed
 from sigps.compiler.frontend.reading import Reader, bind_message, first_of_vertex
-from sigps.compiler.frontend.reductions import NAN_FUNCTIONS, Reduction, numeric, reduction_call, without_nan
+from sigps.compiler.frontend.reductions import (
+    Reduction,
+    names_from_outside,
+    numeric,
+    reduction_call,
+    without_nan,
+)
 from sigps.compiler.frontend.syntax import (
     assign,
-    assigned_names,
     expression,
     function,
     loaded_names,
@@ -20,7 +25,6 @@ from sigps.compiler.frontend.syntax import (
     visited,
 )
 from sigps.compiler.program import Consumption
-from sigps.native.primitives import VALUE_FUNCTIONS
 from sigps.native.source import reject
 from sigps.native.trees import copied
 
@@ -118,12 +122,7 @@ class Listed(Reader):
         )
         before = [*statements("__i = __begin\n__found = False\n__most = 0"), assign("__best", default)]
         code = [*before, loop, *statements("return __best")]
-        known = {"__np", "__Message", *NAN_FUNCTIONS, *VALUE_FUNCTIONS, *self.subject.names.meanings, "bool"}
-        captured = sorted(
-            n
-            for n in loaded_names(code) - assigned_names(code) - known
-            if not n.startswith(("__method_", "__reduce", "__message_"))
-        )
+        captured = names_from_outside(code, self.subject)
         self.result.functions.append(function(name, captured, code))
         return ast.Call(ast.Name(name, ast.Load()), [ast.Name(c, ast.Load()) for c in captured], [])
 

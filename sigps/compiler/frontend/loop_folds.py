@@ -113,6 +113,8 @@ class _Walk:
                 continue
             if isinstance(statement, ast.Continue) and is_tail and is_last:
                 continue
+            if _changed_by(statement) & set(temporaries):
+                raise NotCombinableError(statement, MORE)  # a number of a vector that lives in one iteration
             value = substitute(statement, temporaries)
             if self._is_temporary(statement, temporaries):
                 assert isinstance(value, ast.Assign)
@@ -190,7 +192,7 @@ class _Walk:
             self.found.append(Fold(*update, conditions, statement))
             return
         is_plain = isinstance(statement, ast.Assign) and not (
-            loaded_names([statement.value]) & self._of_message
+            loaded_names([statement.value, *statement.targets]) & self._of_message
         )
         if not is_plain:
             raise NotCombinableError(statement, MORE)
@@ -215,7 +217,7 @@ class _Walk:
         for node in (n for s in written for n in walk(s)):
             if isinstance(node, (ast.Break, ast.Continue)):
                 raise NotCombinableError(body[0], STOPS)
-        if set(temporaries) & assigned_names(written):
+        if any(set(temporaries) & (_changed_by(s) | assigned_names([s])) for s in body):
             raise NotCombinableError(body[0], MORE)
         self.found.append(Take("min", [], None, True, written, conditions, body[-1]))
 
@@ -256,7 +258,7 @@ class _Walk:
                         part.node,
                         f"the loop folds {ast.unparse(target)} in two ways, and their order matters",
                     )
-        changed = {ast.dump(as_load(n)) for s in self.loop.body for n in walk(s) if _is_stored(n)}
+        changed = {ast.dump(_owner(n)) for s in self.loop.body for n in walk(s) if _is_stored(n)}
         for part in self.found:
             for node in (n for value in _read(part) for n in walk(value)):
                 if isinstance(node, (ast.Name, ast.Attribute)) and ast.dump(node) in changed:
@@ -267,13 +269,35 @@ class _Walk:
 
 
 def _is_stored(node: ast.AST) -> TypeGuard[ast.expr]:
-    return isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store)
+    return isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store)
+
+
+def _owner(target: ast.expr) -> ast.expr:
+    """Return what an assignment to a target changes, as it is read: of `v[i]` it is `v`."""
+    while isinstance(target, ast.Subscript) or (isinstance(target, ast.Attribute) and not is_self(target)):
+        target = target.value
+    return as_load(target)
+
+
+def _changed_by(statement: ast.stmt) -> set[str]:
+    """Return the variables of which a statement, without what is in its blocks, assigns a part."""
+    if not isinstance(statement, (ast.Assign, ast.AugAssign)):
+        return set()
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    parts = [
+        part for target in targets for part in _parts(target) if not isinstance(part, (ast.Name, ast.Tuple))
+    ]
+    return {owner.id for owner in map(_owner, parts) if isinstance(owner, ast.Name)}
 
 
 def _read(part: Fold | Take | Once) -> list[ast.expr]:
     if isinstance(part, Fold):
         return [part.element, *part.conditions]
-    values = [s.value for s in part.body if isinstance(s, ast.Assign)]
+    assignments = [s for s in part.body if isinstance(s, ast.Assign)]
+    positions = [
+        n.slice for s in assignments for t in s.targets for n in ast.walk(t) if isinstance(n, ast.Subscript)
+    ]
+    values = [*(s.value for s in assignments), *positions]
     if isinstance(part, Take):  # one that stops is alone, and its statements run once
         return [*part.key, *part.conditions, *(values if part.key else [])]
     return [*part.conditions, *values]
@@ -286,7 +310,7 @@ def _stored(part: Fold | Take | Once) -> list[ast.expr]:
         return []
     else:
         targets = [t for s in part.body if isinstance(s, ast.Assign) for t in s.targets]
-    return [as_load(t) for target in targets for t in _parts(target) if not isinstance(t, ast.Tuple)]
+    return [_owner(t) for target in targets for t in _parts(target) if not isinstance(t, ast.Tuple)]
 
 
 def _leaves(body: Sequence[ast.stmt]) -> bool:

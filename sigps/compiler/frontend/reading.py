@@ -24,6 +24,7 @@ from sigps.compiler.frontend.syntax import (
     visited,
 )
 from sigps.compiler.program import Consumption, Slot
+from sigps.model.vector import NO_ORDER, VectorType
 from sigps.native.source import as_written, reject
 from sigps.native.trees import copied, walk
 
@@ -131,6 +132,10 @@ class Reader(ast.NodeTransformer, ABC):
         variable, element = reduction.variable, reduction.element
         if isinstance(variable, ast.Tuple):
             self.check_parts(variable, len(variable.elts))
+        if op in ("min", "max"):
+            record = self.subject.message_part(self.over_message(element, variable))
+            if record is not None and any(isinstance(f.type, VectorType) for f in record.fields()):
+                reject(node, NO_ORDER)
         is_whole = (
             isinstance(variable, ast.Name) and isinstance(element, ast.Name) and element.id == variable.id
         )

@@ -34,6 +34,7 @@ __all__ = [
     "Reduction",
     "key_without_nan",
     "match_reduction",
+    "names_from_outside",
     "numeric",
     "reduction_call",
     "without_nan",
@@ -164,7 +165,19 @@ def reduction_call(
         first = [assign("__i", ast.Name(span[0], ast.Load())), *item, assign("__acc", element)]
         before = copied([*first, *statements(start)])
     code = [*before, *loops, *statements(f"return {result}")]
-    inside = {
+    captured = names_from_outside(code, subject)
+    definition = function(name, captured, at(code, reduction.node))
+    is_found = reduction.op in ("min", "max")
+    kept = (result,) if reduction.key is None else ("__best", "__acc")
+    joined = update if is_found or reduction.op in ("any", "all") else f"{result} = {result} + __x"
+    definition.sigps_join = Join(kept, joined, is_found, reduction.op in ("sum", "len"))  # type: ignore[attr-defined]
+    call = ast.Call(ast.Name(name, ast.Load()), [ast.Name(c, ast.Load()) for c in captured], [])
+    return at([definition], reduction.node)[0], at([call], reduction.node)[0]
+
+
+def names_from_outside(code: Sequence[ast.AST], subject: Subject) -> list[str]:
+    """Return the variables that the code of a function of its own is given: those that it reads and never sets."""
+    known = {
         "__i",
         "__m",
         "__np",
@@ -174,16 +187,11 @@ def reduction_call(
         *NAN_FUNCTIONS,
         *VALUE_FUNCTIONS,
     }
-    inside |= set(subject.names.meanings)
-    names = loaded_names(code) - assigned_names(code) - inside - set(dir(builtins))
-    captured = sorted(n for n in names if not n.startswith(("__method_", "__reduce", "__message_")))
-    definition = function(name, captured, at(code, reduction.node))
-    is_found = reduction.op in ("min", "max")
-    kept = (result,) if reduction.key is None else ("__best", "__acc")
-    joined = update if is_found or reduction.op in ("any", "all") else f"{result} = {result} + __x"
-    definition.sigps_join = Join(kept, joined, is_found, reduction.op in ("sum", "len"))  # type: ignore[attr-defined]
-    call = ast.Call(ast.Name(name, ast.Load()), [ast.Name(c, ast.Load()) for c in captured], [])
-    return at([definition], reduction.node)[0], at([call], reduction.node)[0]
+    names = (
+        loaded_names(code) - assigned_names(code) - known - set(subject.names.meanings) - set(dir(builtins))
+    )
+    made = ("__method_", "__reduce", "__message_", "__record_")
+    return sorted(name for name in names if not name.startswith(made))
 
 
 def _compared_by_key(reduction: Reduction, begin: str, subject: Subject) -> tuple[ast.expr, str]:

@@ -225,6 +225,8 @@ class Subject:
         if any(name in EFFECTS for name in self.method_reads(attribute)):
             return True
         for node in walk(self.tree(attribute)):
+            if isinstance(node, ast.Subscript) and is_self(node.value) and not isinstance(node.ctx, ast.Load):
+                return True
             if is_self(node):
                 name = node.attr
                 is_stored = not isinstance(node.ctx, ast.Load)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from sigps.engine.interpreter.vectors import by_number, of_vectors, reductions
-from sigps.model.vector import Vector
+from sigps.model.vector import NO_ORDER, Vector
 from sigps.model.vertex import Edge
 from sigps.model.wrapping import wrapping
 
@@ -348,13 +348,21 @@ def _extreme(function: Callable[..., Any]) -> Callable[..., Any]:
         if len(values) != 1 or isinstance(values[0], tuple):
             _refuse_none(*(values if len(values) != 1 else values[0]))
             return function(*values, **options)
-        if options.get("key") is not None:
-            return _best_by(function, lost, list(values[0]), **options)
         given = list(values[0])
+        if any(map(_has_vector, given)):
+            raise TypeError(NO_ORDER)
+        if options.get("key") is not None:
+            return _best_by(function, lost, given, **options)
         _refuse_none(*given)
         return function([_with_first(value, lost) for value in given], **options)
 
     return extreme
+
+
+def _has_vector(message: Any) -> bool:
+    return isinstance(message, tuple) and any(
+        isinstance(part, Vector) or _has_vector(part) for part in message
+    )
 
 
 def _best_by(
@@ -430,6 +438,12 @@ def _real(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return compute
 
 
+def _copysign(a: Any, b: Any) -> float:
+    """math.copysign, to which every NaN is positive."""
+    sign = float(b)
+    return math.copysign(float(a), 0.0 if sign != sign else sign)
+
+
 def _dot(a: Any, b: Any) -> Any:
     if not isinstance(a, Vector) or not isinstance(b, Vector):
         return operator.matmul(a, b)
@@ -467,7 +481,7 @@ def _narrowed(kind: Any) -> Callable[..., Any]:
 
 _OF_FLOATS = [
     "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
-    "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "cbrt", "exp2", "atan2", "fmod", "fabs", "copysign",
+    "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "cbrt", "exp2", "atan2", "fmod", "fabs",
 ]  # fmt: skip
 
 
@@ -491,6 +505,7 @@ def _functions() -> dict[Any, Callable[..., Any]]:
         math.lgamma: _always("lgamma", 1), math.gamma: _always("tgamma", 1),
         math.hypot: _always("hypot", 2), np.hypot: _always("hypot", 2),
         math.pow: _always("pow", 2), np.float_power: _always("pow", 2),
+        math.copysign: _copysign, np.copysign: _copysign,
         np.abs: _abs, np.absolute: _abs,
         np.minimum: _numpy_extreme(min), np.maximum: _numpy_extreme(max),
     }  # fmt: skip

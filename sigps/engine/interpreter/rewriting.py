@@ -202,7 +202,9 @@ class _Rules:
         return arithmetic.in_place(name, plain, a, b)
 
     compared = staticmethod(arithmetic.compared)
-    copied = staticmethod(vectors.copied)
+    with_item = staticmethod(vectors.with_item)
+    whole = staticmethod(vectors.whole)
+    item_of = staticmethod(vectors.item_of)
     store_item = staticmethod(vectors.store_item)
     start_of_sum = staticmethod(vectors.start_of_sum)
     chained = staticmethod(arithmetic.chained)
@@ -228,15 +230,8 @@ _PLAIN = _Rules(NOTHING)
 class _Rewriting(ast.NodeTransformer):
     def __init__(self, tree: ast.FunctionDef, first: int) -> None:
         self._table, self._first = "binary", first
-        self._num_folds = 0
-        stored = {n.value.id for n in ast.walk(tree) if _is_item_store(n) and isinstance(n.value, ast.Name)}
-        self._copies = any(_is_item_store(n) for n in ast.walk(tree))
-        for name in sorted({arg.arg for arg in tree.args.args} & stored):  # a function gets copies of vectors
-            value = _call(tree.body[0], "copied", ast.Name(name, ast.Load()))
-            tree.body.insert(
-                0, ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), tree.body[0])
-            )
-
+        self._num_folds = self._num_kept = 0
+        self._locals: set[str] = set()
         for arg in tree.args.args:
             if hasattr(arg, "sigps_joined"):
                 tree.body.insert(0, self._joined_name(arg.arg, arg.sigps_joined, tree.body[0]))
@@ -248,6 +243,12 @@ class _Rewriting(ast.NodeTransformer):
             at = getattr(node, "sigps_joined", None)
             return made if at is None else self._joined(at, made)
         return made
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        around, self._locals = self._locals, _locals_of(node)
+        self.generic_visit(node)
+        self._locals = around
+        return node
 
     def _joined(self, at: int, value: ast.expr) -> ast.expr:
         return _call(value, "joined", ast.Constant(self._first + at), value)
@@ -336,37 +337,104 @@ class _Rewriting(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> Any:
         names = [found for target in node.targets for found in marked_names(target)]
-        made = self._assigned(node)
-        return [made, *[self._joined_name(name, at, node) for name, at in names]] if names else made
-
-    def _assigned(self, node: ast.Assign) -> ast.stmt:
         self.generic_visit(node)
-        if len(node.targets) == 1 and _is_item_of_self(node.targets[0]):
-            return self._stored_item(node, node.targets[0], node.value, ast.Constant(None))
-        if self._copies:
-            node.value = _call(node, "copied", node.value)
-        return node
+        made: list[ast.stmt] = [node]
+        if any(map(_stores_part, node.targets)):
+            value, made = node.value, []
+            if len(node.targets) > 1 or isinstance(node.targets[0], ast.Tuple):
+                value = self._kept(value, made)
+            for target in node.targets:
+                made += self._stored(target, value)
+        return [*made, *[self._joined_name(name, at, node) for name, at in names]]
 
-    def _stored_item(self, node: ast.stmt, target: Any, value: ast.expr, combine: ast.expr) -> ast.stmt:
-        """Return the statement that assigns one number of a field that is a vector."""
-        field = target.value
-        call = _call(node, "store_item", field.value, ast.Constant(field.attr), target.slice, value, combine)
-        return ast.copy_location(ast.Expr(call), node)
+    def _stored(self, target: ast.expr, value: ast.expr) -> list[ast.stmt]:
+        """Return the statements that assign to a target in which there may be parts of vectors."""
+        if isinstance(target, ast.Tuple):
+            parts: list[ast.expr] = [self._new_name(target) for _ in target.elts]
+            made: list[ast.stmt] = [
+                _assignment(ast.copy_location(ast.Tuple(parts, ast.Store()), target), value)
+            ]
+            for part, name in zip(target.elts, parts, strict=True):
+                made += self._stored(part, _loaded(name))
+            return made
+        if _is_part(target):
+            assert isinstance(target, ast.Attribute)
+            whole = self._whole(target, _loaded(target.value), target.attr)
+            return [
+                _assignment(ast.copy_location(ast.Attribute(whole, target.attr, ast.Store()), target), value)
+            ]
+        if not isinstance(target, ast.Subscript):
+            return [_assignment(target, value)]
+        return [self._stored_item(target, _loaded(target.value), target.slice, value)]
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+    def _stored_item(
+        self, target: ast.Subscript, owner: ast.expr, at: ast.expr, value: ast.expr, *old: ast.expr
+    ) -> ast.stmt:
+        """Return the statement that assigns one number of a vector; `old` is what `store_item` takes beside it."""
+        if self._is_variable(target.value):
+            variable = ast.copy_location(ast.Name(target.value.id, ast.Store()), target)
+            return _assignment(variable, _call(target, "with_item", owner, at, value))
+        if _is_item_of_self(target):
+            field: Any = target.value
+            call = _call(
+                target, "store_item", _loaded(field.value), ast.Constant(field.attr), at, value, *old
+            )
+            return ast.copy_location(ast.Expr(call), target)
+        item = ast.Subscript(self._whole(target, owner), at, ast.Store())
+        return _assignment(ast.copy_location(item, target), value)
+
+    def _whole(self, target: ast.expr, owner: ast.expr, *part: str) -> ast.expr:
+        """Return what a target is a part of; a vector or a NamedTuple is refused, at the user's line."""
+        given = getattr(target, "sigps_file", ""), target.lineno, *part
+        return _call(target, "whole", owner, *map(ast.Constant, given))
+
+    def _is_variable(self, node: ast.expr) -> TypeGuard[ast.Name]:
+        return isinstance(node, ast.Name) and node.id in self._locals
+
+    def _new_name(self, place: ast.AST) -> ast.expr:
+        self._num_kept += 1
+        return ast.copy_location(ast.Name(f"sigps_kept_{self._num_kept}_", ast.Store()), place)
+
+    def _kept(self, value: ast.expr, before: list[ast.stmt]) -> ast.expr:
+        """Keep a value in a variable of its own; return how it is read."""
+        if isinstance(value, ast.Constant):
+            return value
+        name = self._new_name(value)
+        before.append(_assignment(name, value))
+        return _loaded(name)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         self.generic_visit(node)
-        if type(node.op) in _NAMES and _is_item_of_self(node.target):
-            combine: ast.expr = ast.parse(
-                f"{_RULES}.{self._table}[{_NAMES[type(node.op)][0]!r}]", mode="eval"
-            ).body
-            return self._stored_item(node, node.target, node.value, combine)
-        if type(node.op) not in _NAMES or not _is_simple(node.target):
+        if type(node.op) not in _NAMES:
             return node
-        before = copy.deepcopy(node.target)
-        before.ctx = ast.Load()
         name, method = _NAMES[type(node.op)]
-        value = _call(node, "in_place", ast.Constant(name), ast.Constant(method), before, node.value)
-        return ast.copy_location(ast.Assign([node.target], value), node)
+        rule = ast.Constant(name), ast.Constant(method)
+        if isinstance(node.target, ast.Subscript) and not isinstance(node.target.slice, ast.Slice):
+            return self._changed_item(node, node.target, rule)
+        if not _is_simple(node.target):
+            return node
+        value = _call(node, "in_place", *rule, _loaded(node.target), node.value)
+        return [ast.copy_location(made, node) for made in self._stored(node.target, value)]
+
+    def _changed_item(
+        self, node: ast.AugAssign, target: ast.Subscript, rule: tuple[ast.expr, ast.expr]
+    ) -> list[ast.stmt]:
+        """Return the statements of `v[i] += x`: what is there is read before x, as in Python."""
+        made: list[ast.stmt] = []
+        if _is_item_of_self(target):
+            field: Any = target.value
+            at = self._kept(target.slice, made)
+            given = _loaded(field.value), ast.Constant(field.attr), at
+            old = self._kept(_call(target, "item_of", *given), made)
+            operator = ast.parse(f"{_RULES}.{self._table}[{_NAMES[type(node.op)][0]!r}]", mode="eval").body
+            return [*made, self._stored_item(target, _loaded(field), at, node.value, old, operator)]
+        owner = _loaded(target.value)
+        if not self._is_variable(target.value):
+            owner = self._kept(self._whole(target, owner), made)
+        at = self._kept(target.slice, made)
+        item = ast.copy_location(ast.Subscript(owner, at, ast.Load()), target)
+        value = _call(node, "in_place", *rule, self._kept(item, made), node.value)
+        return [*made, self._stored_item(target, owner, at, value)]
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         named = getattr(node.func, "attr", getattr(node.func, "id", ""))
@@ -400,8 +468,48 @@ class _Rewriting(ast.NodeTransformer):
         return node
 
 
-def _is_item_store(node: ast.AST) -> TypeGuard[ast.Subscript]:
-    return isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+def _stores_part(target: ast.expr) -> bool:
+    """Tell whether a target has a part `v[i]` or `x.y`, and is taken apart by names alone."""
+    nodes = list(ast.walk(target))
+    is_plain = not any(isinstance(n, (ast.Starred, ast.List)) for n in nodes)
+    stores = [n for n in nodes if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)]
+    return is_plain and (any(not isinstance(n.slice, ast.Slice) for n in stores) or any(map(_is_part, nodes)))
+
+
+def _is_part(node: ast.AST) -> bool:
+    """Tell whether a node is a target `x.y`, of anything but self."""
+    is_stored = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    return is_stored and getattr(node.value, "id", "") != "self"  # type: ignore[attr-defined]
+
+
+def _locals_of(function: ast.FunctionDef) -> set[str]:
+    """Return the names of a function's own variables."""
+    own: list[ast.AST] = list(function.body)
+    names = {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)}
+    outer: set[str] = set()
+    while own:
+        node = own.pop()
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            outer |= set(node.names)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        if isinstance(node, (ast.MatchAs, ast.MatchStar, ast.ExceptHandler)) and node.name is not None:
+            names.add(node.name)
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            own += ast.iter_child_nodes(node)
+    return names - outer
+
+
+def _assignment(target: ast.expr, value: ast.expr) -> ast.stmt:
+    return ast.copy_location(ast.Assign([target], value), target)
+
+
+def _loaded(target: ast.expr) -> ast.expr:
+    """Return what is assigned as it is read."""
+    found = copy.deepcopy(target)
+    if isinstance(found, (ast.Name, ast.Attribute, ast.Subscript)):
+        found.ctx = ast.Load()
+    return found
 
 
 def _is_item_of_self(node: ast.AST) -> bool:

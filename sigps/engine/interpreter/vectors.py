@@ -1,17 +1,29 @@
-"""Vectors in the interpreter: the rules of numbers done number by number, and assignments that copy."""
+"""Vectors in the interpreter: the rules of numbers, number by number; what is assigned a number is another vector."""
 
 from __future__ import annotations
 
+import linecache
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from sigps.errors import CompileError
 from sigps.model.aggregator import Aggregator
-from sigps.model.vector import Vector
+from sigps.model.records import no_part
+from sigps.model.vector import INSIDE, Vector
 
-__all__ = ["by_number", "copied", "of_vectors", "reductions", "start_of_sum", "store_item"]
+__all__ = [
+    "by_number",
+    "item_of",
+    "of_vectors",
+    "reductions",
+    "start_of_sum",
+    "store_item",
+    "whole",
+    "with_item",
+]
 
 
 def by_number(function: Callable[..., Any], *values: Any) -> Vector:
@@ -65,32 +77,57 @@ def _place_of(extreme: Callable[..., Any], lost: float) -> Callable[[Vector], in
     return place
 
 
-def copied(value: Any) -> Any:
-    """Return what an assignment stores: a vector is a value, so it is copied."""
-    if isinstance(value, Vector):
-        return value.copy()
-    if isinstance(value, tuple) and any(isinstance(item, (Vector, tuple)) for item in value):
-        items = [copied(item) for item in value]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+def with_item(variable: Any, at: Any, value: Any) -> Any:
+    """Return what `variable[at] = value` leaves in the variable: another vector, since a vector is a value."""
+    if isinstance(variable, Vector):
+        variable = variable.copy()
+    variable[at] = value
+    return variable
+
+
+def whole(value: Any, file: str, line: int, part: str = "") -> Any:
+    """Return something of which a part is assigned that is no variable and no field; by its name, or an item.
+
+    Raises:
+        CompileError: If it is a vector or a NamedTuple.
+    """
+    is_record = bool(part) and isinstance(value, tuple)
+    if isinstance(value, Vector) or is_record:
+        source = linecache.getline(file, line).strip()
+        raise CompileError(no_part(part) if is_record else INSIDE, file=file, line=line, source=source)
     return value
 
 
-def store_item(owner: Any, name: str, at: Any, value: Any, combine: Callable[[Any, Any], Any] | None) -> None:
-    """Do `owner.name[at] = value`, or with `combine` `owner.name[at] += value` and the like.
+def item_of(owner: Any, name: str, at: Any) -> Any:
+    """Return `owner.name[at]`, to which something is added; of an aggregator nothing is read."""
+    is_aggregator = isinstance(getattr(type(owner), name, None), Aggregator)
+    return None if is_aggregator else getattr(owner, name)[at]
+
+
+def store_item(
+    owner: Any,
+    name: str,
+    at: Any,
+    value: Any,
+    old: Any = None,
+    combine: Callable[[Any, Any], Any] | None = None,
+) -> None:
+    """Do `owner.name[at] = value`, or with `combine` `owner.name[at] += value` and the like of `item_of`.
 
     The field is assigned with one number changed. An aggregator is given a contribution of one number, and zeros.
     """
-    values = getattr(owner, name)
     if isinstance(getattr(type(owner), name, None), Aggregator):
         aggregator = next(a for a in owner.declaration.aggregators if a.name == name)
         given = Vector(aggregator.identity)
         given[at] = value
         owner.view.contribute(name, given)
         return
-    if combine is not None:
-        value = combine(values[at], value)
-    values[at] = value
-    setattr(owner, name, values)
+    values = getattr(owner, name)
+    value = value if combine is None else combine(old, value)
+    if isinstance(values, Vector):
+        setattr(owner, name, with_item(values, at, value))
+    else:
+        values[at] = value
 
 
 def start_of_sum(messages: Any, element: Callable[[Any], Any] | None) -> Any:
