@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,29 +30,29 @@ class HaloLayout:
     copy_offsets: Any
     copies: Any
 
+    def on_device(self, asarray: Callable[[Any], Any]) -> HaloLayout:
+        """Return the same with arrays as this makes them."""
+        return HaloLayout(*(asarray(a) for a in (self.bounds, self.lids, self.copy_offsets, self.copies)))
 
-def lay_out_halo(xp: Any, halo: tuple[NDArray[np.int64], ...], num_owned: int) -> HaloLayout:
-    """Lay slots out.
+
+def lay_out_halo(halo: tuple[NDArray[np.int64], ...], num_owned: int) -> HaloLayout:
+    """Lay slots out, on the host: CuPy would compile a kernel for each step, and a first answer would wait for that.
 
     Args:
-        xp: NumPy or CuPy.
         halo: For each rank, the local ids that it has as ghosts, in their order there.
         num_owned: Vertices of the partition.
 
-    >>> found = lay_out_halo(np, (np.array([1, 2]), np.array([], int), np.array([1])), 3)
+    >>> found = lay_out_halo((np.array([1, 2]), np.array([], int), np.array([1])), 3)
     >>> found.bounds.tolist(), found.lids[[0, 1, 32]].tolist(), found.copies.tolist()
     ([0, 32, 32, 64], [1, 2, 1], [0, 32, 1])
     """
+    from sigps.kernels.cpu.layout import order_by_row
+
     widths = [-(-lids.size // 32) * 32 for lids in halo]
     bounds = np.concatenate([[0], np.cumsum(widths)]).astype(np.uint32)
-    passed = xp.full(int(bounds[-1]), NO_VERTEX, dtype=xp.uint32)
+    passed = np.full(int(bounds[-1]), NO_VERTEX, dtype=np.uint32)
     for first, sent in zip(bounds.tolist(), halo, strict=False):
-        if sent.size:
-            passed[first : first + sent.size] = xp.asarray(sent)
-    slots = xp.flatnonzero(passed != NO_VERTEX)
-    of_vertex = passed[slots].astype(xp.int64)
-    offsets = xp.zeros(num_owned + 1, dtype=xp.uint32)
-    if slots.size:
-        offsets[1:] = xp.cumsum(xp.bincount(of_vertex, minlength=num_owned))
-    copies = slots[xp.argsort(of_vertex, kind="stable")].astype(xp.uint32)
-    return HaloLayout(xp.asarray(bounds), passed, offsets, copies)
+        passed[first : first + sent.size] = sent
+    slots = np.flatnonzero(passed != NO_VERTEX)
+    offsets, order = order_by_row(passed[slots], num_owned)
+    return HaloLayout(bounds, passed, offsets.astype(np.uint32), slots[order].astype(np.uint32))

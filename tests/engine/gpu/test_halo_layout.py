@@ -24,7 +24,7 @@ def parts_of(name: str, size: int, most_hot: int) -> list[Part]:
         part = build_subgraph(graph, partition(graph, size, "hash"), with_outgoing=False)
         assert part.ghost_bounds is not None
         ghosts = number_ghosts(part.num_owned, part.ghost_bounds, most_hot)
-        return part, lay_out_halo(np, part.halo, part.num_owned), ghosts
+        return part, lay_out_halo(part.halo, part.num_owned), ghosts
 
     return run_ranks(size, build)
 
