@@ -333,7 +333,8 @@ __device__ inline void gather_row_by_block(const Lease &lease,
   __syncthreads();
 }
 
-constexpr uint32_t SLICES_OF_TASK = SIGPS_BY_WARP ? 1 : 4;
+// Over tiles one: neighbouring warps then read neighbouring partials.
+constexpr uint32_t SLICES_OF_TASK = SIGPS_BY_WARP || SIGPS_TILES ? 1 : 4;
 
 // The same for the slices of a task, whose statuses are loaded at once.
 template <SenderFilter FILTER>
