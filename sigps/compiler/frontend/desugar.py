@@ -23,8 +23,6 @@ __all__ = ["BIT_FUNCTIONS", "OWN", "desugar"]
 OWN = "__own_"
 """What the names of variables begin with that this pass adds."""
 
-_CONDITIONAL = (ast.BoolOp, ast.IfExp, ast.GeneratorExp, ast.Lambda, ast.ListComp)
-
 
 def bit_count(x: int) -> int:
     """Return how many bits of |x| are set."""
@@ -66,18 +64,25 @@ def desugar(tree: ast.FunctionDef) -> ast.FunctionDef:
     ):
         return tree
     written = copied(tree)
-    written.body = _Desugar().block(written.body)
+    written.body = _Desugar(tree.args.args[0].arg if tree.args.args else "").block(written.body)
     for node in walk(written):
         node.sigps_file = tree.sigps_file  # type: ignore[attr-defined]
     return written
 
 
 _BITS = ("bit_count", "bit_length")
+_DRAWS = ("random", "random_int", "random_edge", "choose")
 
 
 class _Desugar:
-    def __init__(self) -> None:
-        self._count = 0
+    """Rewrites statements.
+
+    Args:
+        vertex: What the function calls the vertex.
+    """
+
+    def __init__(self, vertex: str) -> None:
+        self._vertex, self._count = vertex, 0
 
     def _name(self) -> str:
         self._count += 1
@@ -107,15 +112,73 @@ class _Desugar:
     def _hoisted(self, node: ast.stmt) -> list[ast.stmt]:
         """Take the named expressions out of a statement's own expressions; return the assignments before it."""
         before: list[ast.stmt] = []
+        self._check_order(node)
         for name, value in ast.iter_fields(node):
             if name not in ("body", "orelse"):
                 setattr(node, name, _Expressions(before).of(value))
         return before
 
+    def _check_order(self, node: ast.AST) -> None:
+        """Refuse a `:=` that changes, or depends on, what is computed before it in its line: it is taken out in front.
+
+        `x + (x := 1)`, `self.random() - (x := self.random())`, `self.n[x] = (x := 1)`.
+        """
+        parts = list(_in_order(node))
+        if not any(isinstance(part, ast.NamedExpr) for part in parts):
+            return
+        read: set[str] = set()
+        named: set[str] = set()
+        last: set[str] = set()  # what targets read, which Python computes behind the value
+        if isinstance(node, ast.Assign):
+            names = (n for t in node.targets for n in walk(t) if isinstance(n, ast.Name))
+            last = {n.id for n in names if isinstance(n.ctx, ast.Load)}
+        reads_state = has_called = has_drawn = False
+        for part in parts:
+            if isinstance(part, ast.Name):
+                if part.id in named & last:
+                    reject(
+                        part,
+                        f"the target of '=' reads {part.id!r}, which ':=' assigns: assign on a line of its own",
+                    )
+                read.add(part.id)
+            elif isinstance(part, ast.Attribute):
+                reads_state |= self._is_of_vertex(part)
+            elif isinstance(part, ast.Call):
+                has_called |= self._is_of_vertex(part.func) and not _is_draw(part)
+                has_drawn |= _is_draw(part)
+            else:
+                inside = list(walk(part.value))
+                calls = [n for n in inside if isinstance(n, ast.Call) and self._is_of_vertex(n.func)]
+                draws = any(map(_is_draw, calls))
+                changes = not all(map(_is_draw, calls))
+                depends = any(map(self._is_of_vertex, inside))
+                if (
+                    part.target.id in read
+                    or (changes and reads_state)
+                    or (depends and has_called)
+                    or (draws and has_drawn)
+                ):
+                    reject(
+                        part,
+                        "':=' stands behind what it may change, or what may change it, in this line: assign on a line "
+                        "of its own",
+                    )
+                self._check_order(part.value)
+                named.add(part.target.id)
+
+    def _is_of_vertex(self, node: ast.AST) -> bool:
+        """Whether this is a state, a method or another attribute of the vertex."""
+        while isinstance(node, (ast.Attribute, ast.Subscript)):
+            node = node.value
+            if isinstance(node, ast.Name):
+                return node.id == self._vertex
+        return False
+
     # Statements.
 
     def _while(self, node: ast.While) -> list[ast.stmt]:
         before: list[ast.stmt] = []
+        self._check_order(node.test)
         test = _Expressions(before).of(node.test)
         body = self.block(node.body)
         if before:
@@ -136,6 +199,7 @@ class _Desugar:
         if called == "zip":
             return self._zip(node, source)  # type: ignore[arg-type]
         before: list[ast.stmt] = []
+        self._check_order(source)
         node.iter = _Expressions(before).of(source)
         node.body = self.block(node.body)
         return [*before, *self._without_else(node)]
@@ -217,6 +281,7 @@ class _Desugar:
 
     def _match(self, node: ast.Match) -> list[ast.stmt]:
         before: list[ast.stmt] = []
+        self._check_order(node.subject)
         subject = _Expressions(before).of(node.subject)
         parts = list(subject.elts) if isinstance(subject, ast.Tuple) else [subject]
         names = []
@@ -284,8 +349,8 @@ class _Expressions(ast.NodeTransformer):
         return self.visit(value) if isinstance(value, ast.expr) else value
 
     def visit(self, node: ast.AST) -> Any:
-        if isinstance(node, _CONDITIONAL):
-            for child in _named(node):
+        for part in _perhaps_reached(node):
+            for child in _named(part):
                 reject(child, "':=' stands where it is always reached: assign on a line of its own")
         return super().visit(node)
 
@@ -300,6 +365,44 @@ class _Expressions(ast.NodeTransformer):
             name = ast.copy_location(ast.Name(f"{OWN}{node.func.attr}", ast.Load()), node)
             return ast.copy_location(ast.Call(name, [node.func.value], []), node)
         return node
+
+
+def _is_draw(call: ast.Call) -> bool:
+    """Whether a call takes the next random number; it changes no state."""
+    return isinstance(call.func, ast.Attribute) and call.func.attr in _DRAWS
+
+
+def _perhaps_reached(node: ast.AST) -> Sequence[ast.AST]:
+    """Return the parts of an expression that are not always computed where it is."""
+    if isinstance(node, ast.BoolOp):
+        return node.values[1:]
+    if isinstance(node, ast.IfExp):
+        return [node.body, node.orelse]
+    if isinstance(node, ast.Compare):
+        return node.comparators[1:]
+    return [node] if isinstance(node, (ast.GeneratorExp, ast.Lambda, ast.ListComp)) else []
+
+
+def _in_order(node: ast.AST) -> Iterator[ast.Name | ast.Attribute | ast.Call | ast.NamedExpr]:
+    """Yield what a statement's own expressions read, call and name, in the order in which Python computes them.
+
+    Of a `:=` itself and those inside it, not what its value reads: that is taken out with it.
+    """
+    if isinstance(node, ast.NamedExpr):
+        yield from (inner for inner in _in_order(node.value) if isinstance(inner, ast.NamedExpr))
+        yield node
+        return
+    fields: list[Any] = [value for name, value in ast.iter_fields(node) if name not in ("body", "orelse")]
+    if isinstance(node, ast.IfExp):
+        fields = [node.test, node.body, node.orelse]
+    elif isinstance(node, ast.Assign):
+        fields = [node.value, *node.targets]
+    for value in fields:
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, ast.AST):
+                yield from _in_order(part)
+    if isinstance(node, (ast.Name, ast.Attribute, ast.Call)):
+        yield node
 
 
 def _named(node: ast.AST) -> Iterator[ast.AST]:

@@ -85,6 +85,11 @@ for i, x in enumerate((5, 7, 9), 1):
     t += i * x * self.id
 """,
     "enumerate of edges": "t = 0\nfor k, edge in enumerate(self.out_edges):\n    t += k + edge.target",
+    "walrus in front of and": "t = 0\nif (n := self.id * 3) > 10 and n < 20:\n    t = n",
+    "walrus before it is read": "n = 1\nn = (n := n + self.id) * n\nt = n",
+    "walrus of a draw": "t = self.id + int((r := self.random()) < 2.0) + int(r < 2.0)",
+    "walrus in a walrus": "t = (a := (b := self.id + 2) * b) + b - a // 2",
+    "walrus behind a method": "t = self.double(self.id) + (n := 3) * n",
     "zip": "t = 0\nfor a, b, c in zip((1, 2, 3), range(self.id), (4, 5, 6)):\n    t += a * 100 + b * 10 + c",
     "for with else": """
 t = 0
@@ -133,6 +138,9 @@ else:
     "a method with short forms": "t = self.kind(self.id)",
 }
 METHOD = """
+def double(self, n):
+    return 2 * n
+
 def kind(self, n):
     match n % 3:
         case 0:
@@ -148,6 +156,39 @@ def test_a_short_form_means_what_python_means(form: str) -> None:
     judge, found = (run(program_of(body, FIELDS + METHOD), RING, device=d) for d in ("python", "cpu"))
     assert found["t"].tolist() == judge["t"].tolist()
     assert len(set(found["t"].tolist())) > 1 or "loop else in" in form
+
+
+CHANGING = """
+x: State[int] = 0
+n: State[Vector[int, 4]] = (1, 2, 3, 4)
+def bump(self):
+    self.x += 1
+    return self.x
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "self.x = k + (k := 5)",
+        "k += (k := 5)",
+        "self.x = k * (j := (k := 5))",
+        "self.x = (j := k + (k := 5))",
+        "self.n[(k := 2)] = k",
+        "self.n[k] = (k := 2)",
+        "self.n[k] += (k := 2)",
+        "self.x = self.x + (j := self.bump())",
+        "self.x = self.bump() + (j := self.x)",
+        "self.x = self.bump() + (j := self.bump())",
+        "self.x = int(self.random() > (r := self.random()))",
+        "self.x = int(k < 2 < (j := 3))",
+        "self.x = (j := 2) if k > 0 else 3",
+    ],
+)
+def test_a_walrus_that_taken_out_would_mean_something_else_is_refused(line: str) -> None:
+    with pytest.raises(CompileError, match="line of its own") as caught:
+        run(program_of(f"k = 1\n{line}\nself.vote_to_halt()", CHANGING), RING, device="cpu")
+    assert caught.value.source == line
 
 
 @pytest.mark.parametrize(
