@@ -121,25 +121,15 @@ class _Desugar:
     def _check_order(self, node: ast.AST) -> None:
         """Refuse a `:=` that changes, or depends on, what is computed before it in its line: it is taken out in front.
 
-        `x + (x := 1)`, `self.random() - (x := self.random())`, `self.n[x] = (x := 1)`.
+        `x + (x := 1)`, `self.random() - (x := self.random())`, `self.n[(x := 1)] = x`.
         """
         parts = list(_in_order(node))
         if not any(isinstance(part, ast.NamedExpr) for part in parts):
             return
         read: set[str] = set()
-        named: set[str] = set()
-        last: set[str] = set()  # what targets read, which Python computes behind the value
-        if isinstance(node, ast.Assign):
-            names = (n for t in node.targets for n in walk(t) if isinstance(n, ast.Name))
-            last = {n.id for n in names if isinstance(n.ctx, ast.Load)}
         reads_state = has_called = has_drawn = False
         for part in parts:
             if isinstance(part, ast.Name):
-                if part.id in named & last:
-                    reject(
-                        part,
-                        f"the target of '=' reads {part.id!r}, which ':=' assigns: assign on a line of its own",
-                    )
                 read.add(part.id)
             elif isinstance(part, ast.Attribute):
                 reads_state |= self._is_of_vertex(part)
@@ -164,7 +154,6 @@ class _Desugar:
                         "of its own",
                     )
                 self._check_order(part.value)
-                named.add(part.target.id)
 
     def _is_of_vertex(self, node: ast.AST) -> bool:
         """Whether this is a state, a method or another attribute of the vertex."""

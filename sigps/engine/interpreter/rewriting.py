@@ -341,8 +341,9 @@ class _Rewriting(ast.NodeTransformer):
         made: list[ast.stmt] = [node]
         if any(map(_stores_part, node.targets)):
             value, made = node.value, []
-            if len(node.targets) > 1 or isinstance(node.targets[0], ast.Tuple):
-                value = self._kept(value, made)
+            names_some = any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node))
+            if len(node.targets) > 1 or isinstance(node.targets[0], ast.Tuple) or names_some:
+                value = self._kept(value, made)  # before what the targets read
             for target in node.targets:
                 made += self._stored(target, value)
         return [*made, *[self._joined_name(name, at, node) for name, at in names]]

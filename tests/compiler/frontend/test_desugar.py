@@ -8,7 +8,7 @@ from cells import program_of
 from sigps import CompileError, Graph, run
 
 RING = Graph.from_edges(list(range(9)), [(i + 1) % 9 for i in range(9)])
-FIELDS = "t: State[int] = 0\nf: State[float] = 0.0"
+FIELDS = "t: State[int] = 0\nf: State[float] = 0.0\nn: State[Vector[int, 4]] = (1, 2, 3, 4)"
 
 FORMS = {
     "match of numbers": """
@@ -90,6 +90,7 @@ for i, x in enumerate((5, 7, 9), 1):
     "walrus of a draw": "t = self.id + int((r := self.random()) < 2.0) + int(r < 2.0)",
     "walrus in a walrus": "t = (a := (b := self.id + 2) * b) + b - a // 2",
     "walrus behind a method": "t = self.double(self.id) + (n := 3) * n",
+    "walrus before its target": "k = 1\nself.n[k] = (k := self.id % 4)\nt = self.n[k] * 10 + self.n[1]",
     "zip": "t = 0\nfor a, b, c in zip((1, 2, 3), range(self.id), (4, 5, 6)):\n    t += a * 100 + b * 10 + c",
     "for with else": """
 t = 0
@@ -175,7 +176,6 @@ def bump(self):
         "self.x = k * (j := (k := 5))",
         "self.x = (j := k + (k := 5))",
         "self.n[(k := 2)] = k",
-        "self.n[k] = (k := 2)",
         "self.n[k] += (k := 2)",
         "self.x = self.x + (j := self.bump())",
         "self.x = self.bump() + (j := self.x)",
