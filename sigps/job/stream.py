@@ -497,7 +497,6 @@ def _live_run(program: Vertex, graph: Graph, options: Mapping[str, Any]) -> tupl
     if found.kind == "monotone" and made.executable.code.monotone is None:
         return None, "keys of the program have several types"
     engine, threads = _engine_of(made, found)
-    engine.has_witnesses = bool(found.witnesses)
     if not engine.has_order:
         return None, "a parameter is NaN, so keys have no order"
     return _LiveRun(made, engine, threads, found, options), found.why
@@ -518,10 +517,12 @@ def _engine_of(made: Prepared, found: Incremental) -> tuple[LiveEngine, Threads]
     exchange = NoExchange(lambda ids, _: graph.ids.to_gids(ids))
     threads = Threads(made.manager.num_threads)
     context = RunContext(made.bound, made.executable, subgraph, exchange, threads, options)
-    kind = LiveEngine if found.kind == "monotone" else ArrivalEngine
-    engine = kind(made.executable.code, context.params(), subgraph, exchange, threads)
-    if isinstance(engine, ArrivalEngine):
-        engine.level = found.level
+    given = made.executable.code, context.params(), subgraph, exchange, threads
+    engine: LiveEngine
+    if found.kind == "monotone":
+        engine = LiveEngine(*given, has_witnesses=bool(found.witnesses))
+    else:
+        engine = ArrivalEngine(*given, level=found.level)
     gids = subgraph.owned_gids
     for name, values in options.initial.items():
         engine.begin(name, values[gids])

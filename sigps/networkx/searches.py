@@ -71,7 +71,7 @@ def tree_from(
 
 
 def tree_of_edges(G: ConvertedGraph, source: int) -> Tree:
-    """Return paths with the fewest edges from a node; a search for them takes less than half as long as `tree_from`."""
+    """Return paths with the fewest edges from a node; a search for them takes about half as long as `tree_from`."""
     found = run(BFS(source=source), G.graph)
     levels: NDArray[np.int64] = found["level"]
     is_reached = levels >= 0

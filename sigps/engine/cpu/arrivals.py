@@ -38,11 +38,14 @@ _STEP = 3000
 class ArrivalEngine(LiveEngine):
     """An engine of a first-arrival program whose states stay, and whose edges follow the versions of a graph.
 
-    Attributes:
+    Args:
+        *args: As `Engine`'s.
         level: Position among the states of the superstep in which a vertex acts.
     """
 
-    level = 0
+    def __init__(self, *args: Any, level: int) -> None:
+        super().__init__(*args, has_witnesses=False)
+        self._level = level
 
     def run(self) -> StatsLog:
         """Run from superstep 0 to the end, or once more so."""
@@ -131,11 +134,11 @@ class ArrivalEngine(LiveEngine):
 
     @property
     def _key_index(self) -> int:
-        return self.level
+        return self._level
 
     @property
     def _levels(self) -> NDArray[np.int64]:
-        return self._state.fields.states[self.level]
+        return self._state.fields.states[self._level]
 
     def _num_edges(self, vertices: NDArray[np.int64]) -> int:
         edges = self._state.pull_edges

@@ -147,11 +147,11 @@ class LiveEngine(Engine):
     It is made, with the out-degrees of a partition no less than 1 each, as `Engine` is; `run` brings it to its first
     fixed point.
 
-    Attributes:
+    Args:
+        *args: As `Engine`'s.
         has_witnesses: Whether the program keeps states beside its key that come with it.
     """
 
-    has_witnesses = True
     _first: tuple[Arrays, Arrays] | None = None
     _begin: Arrays = ()
     _last: Arrays = ()
@@ -163,6 +163,10 @@ class LiveEngine(Engine):
     _went_on = True
     _renewed: NDArray[np.uint32] = np.empty(0, dtype=np.uint32)
     _new: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+
+    def __init__(self, *args: Any, has_witnesses: bool) -> None:
+        super().__init__(*args)
+        self._has_witnesses = has_witnesses
 
     def run(self) -> StatsLog:
         """Run from superstep 0 to the end, or once more so."""
@@ -477,7 +481,7 @@ class LiveEngine(Engine):
         renewed = np.empty(n, dtype=np.uint32)
         count, num_renewed, read = state.loop("trim_unsupported")(
             queue, lost.size, waiting, state.arguments(), state.pull_edges, state.push_edges, state.owned,
-            state.fields, kept.records, state.native.empty, *self._first, order, trimmed, renewed, self.has_witnesses,
+            state.fields, kept.records, state.native.empty, *self._first, order, trimmed, renewed, self._has_witnesses,
             spending.left_edges,
         )  # fmt: skip
         if not spending.take(edges=int(read)):
