@@ -18,6 +18,7 @@ from sigps.apps.dn_graphs import DNGraphs as DNGraphs
 from sigps.apps.edge_triangles import EdgeTriangles as EdgeTriangles
 from sigps.apps.ego_net import EgoNet as EgoNet
 from sigps.apps.eigenvector import EigenvectorCentrality as EigenvectorCentrality
+from sigps.apps.fastrp import FastRP as FastRP
 from sigps.apps.greedy_colouring import GreedyColouring as GreedyColouring
 from sigps.apps.harmonic_labels import HarmonicLabels as HarmonicLabels
 from sigps.apps.heat_diffusion import HeatDiffusion as HeatDiffusion

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from app_judges import RUNS, arcs_of, vertices_of
+from app_judges import RUNS, matrix_of, vertices_of
 from battery import BATTERY, Sample
 from numpy.typing import NDArray
 from thread_group import run_ranks
@@ -25,14 +24,6 @@ NAMES = [
     "string_ids",
     "skewed",
 ]
-
-
-def matrix_of(sample: Sample) -> Any:
-    """Return the weight from each vertex, by columns, to each vertex."""
-    index = {v: i for i, v in enumerate(vertices_of(sample))}
-    arcs = [(index[t], index[s], w) for s, t, w in arcs_of(sample, directed=False)]
-    rows, columns, weights = zip(*arcs, strict=True) if arcs else ((), (), ())
-    return sp.csr_matrix((weights, (rows, columns)), shape=(len(index), len(index)), dtype=float)
 
 
 def swept(sample: Sample, examples: NDArray[Any], rounds: int) -> NDArray[Any]:

@@ -248,7 +248,7 @@ def test_parameters_out_of_range_are_refused(program: str, given: dict[str, Any]
 
 
 EACH_COUNTS = {
-    "CDLP", "EgoNet", "HarmonicLabels", "HeatDiffusion", "LabelGroups", "LabelPropagation", "LabelSpreading",
+    "CDLP", "EgoNet", "FastRP", "HarmonicLabels", "HeatDiffusion", "LabelGroups", "LabelPropagation", "LabelSpreading",
     "LouvainMoves", "LouvainRound", "Node2vecWalks", "SemiClustering", "WeightedLabels",
 }  # fmt: skip
 """Programs of undirected graphs in which each of parallel edges counts."""

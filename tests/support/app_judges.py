@@ -6,6 +6,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+import scipy.sparse as sp
 from battery import Sample
 from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
@@ -72,6 +73,14 @@ def adjacency_of(sample: Sample) -> NDArray[np.float64]:
     for s, t, _ in arcs_of(sample):
         matrix[index[s], index[t]] += 1.0
     return matrix
+
+
+def matrix_of(sample: Sample) -> Any:
+    """Return the weight from each vertex, by columns, to each vertex, edges taken both ways, as a SciPy matrix."""
+    index = {v: i for i, v in enumerate(vertices_of(sample))}
+    arcs = [(index[t], index[s], w) for s, t, w in arcs_of(sample, directed=False)]
+    rows, columns, weights = zip(*arcs, strict=True) if arcs else ((), (), ())
+    return sp.csr_matrix((weights, (rows, columns)), shape=(len(index), len(index)), dtype=float)
 
 
 def neighbours_of(sample: Sample) -> dict[Any, set[Any]]:

@@ -17,7 +17,11 @@ from sigps.model.fields import Field
 
 pytestmark = pytest.mark.gpu
 
-GIVEN: dict[str, dict[str, Any]] = {"EgoNet": {"hops": 2}, "ALS": {"iterations": 1, "regularisation": 10.0}}
+GIVEN: dict[str, dict[str, Any]] = {
+    "ALS": {"iterations": 1, "regularisation": 10.0},
+    "EgoNet": {"hops": 2},
+    "FastRP": {"dimensions": 24, "normalization_strength": -0.5, "node_self_influence": 0.5},
+}
 """Parameters that are other than the default. Without a penalty ALS makes what rounding did a thousand times larger."""
 
 

@@ -30,6 +30,7 @@ REQUIRED = {
     "Dependencies": {"source": 0},
     "Distances": {"source": 0},
     "EgoNet": {"source": 0},
+    "FastRP": {"dimensions": 24},
     "HarmonicLabels": {"one": 0, "zero": 1},
     "HeatDiffusion": {"source": 0, "rate": 0.1},
     "KHop": {"source": 0},
@@ -39,7 +40,7 @@ REQUIRED = {
     "PersonalisedPageRank": {"source": 0},
     "Similarity": {"source": 0},
 }
-"""What must be given to apps that are in no other collection."""
+"""What must be given to apps that are in no other collection, and for short compilations."""
 
 TARGETS: list[tuple[str, Any]] = [("sm_80", "single"), ("sm_90", "double")]
 
