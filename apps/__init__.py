@@ -15,6 +15,7 @@ from sigps.apps.distances import Distances as Distances
 from sigps.apps.distances import closeness as closeness
 from sigps.apps.distances import eccentricities as eccentricities
 from sigps.apps.dn_graphs import DNGraphs as DNGraphs
+from sigps.apps.edge_betweenness import edge_betweenness as edge_betweenness
 from sigps.apps.edge_triangles import EdgeTriangles as EdgeTriangles
 from sigps.apps.ego_net import EgoNet as EgoNet
 from sigps.apps.eigenvector import EigenvectorCentrality as EigenvectorCentrality

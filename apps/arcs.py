@@ -42,6 +42,21 @@ def weighted_by(graph, weight, what, least=-np.inf):
     return graph.derived(("weighted by", weight), lambda: replace(graph, **changed))
 
 
+def all_arcs(graph):
+    """Return the numbers of the ends of all stored edges, row by row: an undirected edge is stored in both directions.
+
+    [num_edges] each, on every rank. Collective.
+
+    >>> all_arcs(sigps.Graph.from_edges([5, 7], [7, 9], directed=False))
+    (array([0, 1, 1, 2]), array([1, 0, 2, 1]))
+    """
+    tails = np.repeat(np.arange(graph.first_row, graph.first_row + graph.num_rows), graph.out_degrees())
+    both = [tails, graph.targets.astype(np.int64)]
+    if graph.group.size == 1:
+        return tuple(both)
+    return tuple(np.concatenate(graph.group.all_gather_array(values)) for values in both)
+
+
 def edges_into(graph, weight="weight"):
     """Return a function: of the number of a vertex, those with an edge to it, and the weights of these edges.
 

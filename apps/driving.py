@@ -4,6 +4,8 @@ import numpy as np
 
 import sigps
 
+MOST_VALUES = 1 << 25  # of a field that are kept at a time, of some runs
+
 
 class Runs:
     """Runs with the same options, and what they took. Collective, as `sigps.run` is."""
@@ -16,6 +18,16 @@ class Runs:
         self.last = sigps.run(program, graph, **(self.options | more))
         self.stats.extend(self.last.stats)
         return self.last
+
+    def each(self, program, graph, sources, **given):
+        """Run a program from each source, many side by side; yield it when its run is the last, for `field`."""
+        size = max(1, min(256, MOST_VALUES // max(1, graph.num_vertices)))
+        for first in range(0, max(1, len(sources)), size):
+            some = sources[first : first + size]
+            results = sigps.run_many(program, graph, source=some, **given, **self.options)
+            for source, self.last in zip(some, results, strict=True):
+                self.stats.extend(self.last.stats)
+                yield source
 
     def field(self, name, graph):
         """Return a field of the last run, [num_vertices], on every rank; rank 0 alone has it else."""
@@ -35,11 +47,18 @@ class Runs:
         """Return what rank 0 has on every rank; others have nothing."""
         return values if graph.group.size == 1 else np.concatenate(graph.group.all_gather_array(values))
 
-    def as_one(self, graph, fields, aggregators, ids=None):
+    def as_one(self, graph, fields, aggregators, ids=None, edges=None):
         """Return one result on every rank, with the supersteps of all runs; rank 0 writes its files.
 
-        Its rows are the vertices, or those whose `ids` are given.
+        Its rows are the vertices, or those whose `ids` are given. `edges` are the numbers of tails and of heads in
+        ascending order, and values by name.
         """
+
+        def of_edges(tails, heads, values):
+            ends = (graph.ids.to_oids(numbers) for numbers in (tails, heads))
+            return sigps.EdgeFields(*ends, values, writers=self.last.writers)
+
+        on_edges = edges and of_edges(*edges)
         return sigps.Result(
             ids=graph.ids.to_oids(np.arange(graph.num_vertices)) if ids is None else ids,
             fields=fields,
@@ -49,6 +68,7 @@ class Runs:
             aggregators=aggregators,
             device=self.last.device,
             writers=self.last.writers,
+            edges=edges and (lambda: on_edges),
         )
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sigps.group.limits import Faults
     from sigps.job.many import run_many
     from sigps.job.many_results import Results
-    from sigps.job.result import Result
+    from sigps.job.result import EdgeFields, Result
     from sigps.job.run import run
     from sigps.job.stream import stream
     from sigps.job.table_file import read_result
@@ -52,6 +52,7 @@ __all__ = [
     "ComputeError",
     "ConfigError",
     "DeviceError",
+    "EdgeFields",
     "EdgeState",
     "ExchangeError",
     "Faults",
@@ -99,6 +100,7 @@ _LATE = {
     "GAS": "sigps.gas.front_end",
     "Checkpoint": "sigps.system.checkpoint.state_log",
     "Client": "sigps.serve.client",
+    "EdgeFields": "sigps.job.result",
     "Faults": "sigps.group.limits",
     "Graph": "sigps.graph.graph",
     "Pool": "sigps.serve.pool",

@@ -113,7 +113,6 @@ def _with_params(job: JobConfig, function: Callable[..., Result]) -> Callable[..
         ("checkpoint", job.checkpoint is not None),
         ("engine.trace", job.engine.trace is not None),
         ("output.reduce", job.output.reduce is not None),
-        ("output.edges", job.output.edges is not None),
     ):
         if is_given:
             raise ConfigError(f"{job.name}: {key} is of a vertex program, and {job.program} is a function")

@@ -84,6 +84,10 @@ def _print_and_write_result(job: JobConfig, result: Result, graph: Graph, out: C
         result.write(job.output.path, job.output.fields)
         graph.group.barrier()
         out.print(f"wrote {job.output.path}", markup=False)
+    if job.output.edges is not None:
+        result.edges.write(job.output.edges)
+        graph.group.barrier()
+        out.print(f"wrote {job.output.edges}", markup=False)
 
 
 def _values(values: Any, graph: Graph) -> Any:

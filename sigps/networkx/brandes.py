@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.apps.edge_betweenness import by_level, dependencies
 from sigps.networkx.converted import ConvertedGraph
 from sigps.networkx.searches import from_each
 
@@ -48,21 +48,31 @@ def dependencies_from_each(
     Raises:
         NotImplementedError: If edges of length 0 are on shortest paths, or one is negative.
     """
-    lengths = 1 if weight is None else G.lengths(weight)
     for source, distances, is_reached in from_each(G, sources, weight):
-        on_path = is_reached[G.rows] & (distances[G.rows] + lengths == distances[G.targets])
-        edges = np.flatnonzero(on_path)
-        if weight is not None and not G.lengths(weight)[edges].all():
-            raise NotImplementedError("sigps counts no shortest paths along edges of length 0")
-        steps = _steps(len(G), source, G.rows[edges], G.targets[edges])
-        yield _dependencies(G, source, is_reached, edges, steps)
+        if weight is None:
+            edges, ends = by_level(distances, G.rows, G.targets)
+        else:
+            lengths = G.lengths(weight)
+            edges = np.flatnonzero(is_reached[G.rows] & (distances[G.rows] + lengths == distances[G.targets]))
+            if not lengths[edges].all():
+                raise NotImplementedError("sigps counts no shortest paths along edges of length 0")
+            in_steps, ends = _steps(len(G), source, G.rows[edges], G.targets[edges])
+            edges = edges[in_steps]
+        is_source = np.arange(len(G)) == source
+        found = dependencies(is_source, G.rows[edges], G.targets[edges], ends)
+        yield Dependencies(source, is_reached, found[0], edges, found[1])
 
 
-def _steps(n: int, source: int, rows: NDArray[np.int64], targets: NDArray[np.int64]) -> list[Any]:
-    """Return edges of an acyclic graph in steps: those of a step leave nodes that all their in-edges have reached."""
+def _steps(
+    n: int, source: int, rows: NDArray[np.int64], targets: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], list[int]]:
+    """Return edges of an acyclic graph in steps: those of a step leave nodes that all their in-edges have reached.
+
+    Their positions, and how many are in each step and those before.
+    """
     begins = np.searchsorted(rows, np.arange(n + 1))
     waiting = np.bincount(targets, minlength=n)
-    ready, steps, seen = np.array([source]), [], 0
+    ready, steps, ends = np.array([source]), [], [0]
     while ready.size:
         counts = begins[ready + 1] - begins[ready]
         step = np.repeat(begins[ready] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
@@ -70,22 +80,7 @@ def _steps(n: int, source: int, rows: NDArray[np.int64], targets: NDArray[np.int
         waiting[found] -= times
         ready = found[waiting[found] == 0]
         steps.append(step)
-        seen += len(step)
-    if seen != len(rows) or waiting[source]:
+        ends.append(ends[-1] + len(step))
+    if ends[-1] != len(rows) or waiting[source]:
         raise NotImplementedError("sigps counts no shortest paths along edges that are lost in rounding")
-    return steps
-
-
-def _dependencies(
-    G: ConvertedGraph, source: int, is_reached: NDArray[np.bool_], edges: NDArray[np.int64], steps: list[Any]
-) -> Dependencies:
-    rows, targets = G.rows[edges], G.targets[edges]
-    paths, of_nodes, of_edges = np.zeros(len(G)), np.zeros(len(G)), np.zeros(len(edges))
-    paths[source] = 1.0
-    for step in steps:
-        np.add.at(paths, targets[step], paths[rows[step]])
-    for step in reversed(steps):
-        before, after = rows[step], targets[step]
-        of_edges[step] = paths[before] / paths[after] * (1.0 + of_nodes[after])
-        np.add.at(of_nodes, before, of_edges[step])
-    return Dependencies(source, is_reached, of_nodes, edges, of_edges)
+    return np.concatenate(steps), ends[1:]

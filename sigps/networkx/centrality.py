@@ -161,21 +161,21 @@ def edge_betweenness_centrality(
 ) -> dict[Any, float]:
     n = len(G)
     sources = _sampled(G, k, seed)
-    between = np.zeros(len(G.rows))
-    for found in dependencies_from_each(G, sources, weight):
-        between[found.edges] += found.of_edges
-    # An edge is named as `G.edges` has it; both directions of an undirected one count.
-    rows, targets = G.rows, G.targets
-    keys = (rows if G.is_directed() else np.minimum(rows, targets)) * n
-    keys += targets if G.is_directed() else np.maximum(rows, targets)
-    found_keys, at = np.unique(keys, return_inverse=True)
-    sums = np.bincount(at, between, minlength=len(found_keys)) if len(keys) else between
+    scale = _scale(G, len(sources), normalized, True, None)
     nodes, others = edges_in_order(G)
-    values = sums[np.searchsorted(found_keys, nodes * n + others)] * _scale(
-        G, len(sources), normalized, True, None
-    )
+    if weight is None and sources:
+        options: dict[str, Any] = {"normalised": normalized, "device": settings().device}
+        found = sigps.apps.edge_betweenness(G.graph, sources=sources, **options).edges
+        keys, values = found.sources * n + found.targets, found["centrality"]
+    else:
+        keys, values = G.rows * n + G.targets, np.zeros(len(G.rows))
+        for one in dependencies_from_each(G, sources, weight):
+            values[one.edges] += one.of_edges * scale
+        if not G.is_directed():  # both directions of an edge count
+            values += values[np.searchsorted(keys, G.targets * n + G.rows)]
+    in_order = values[np.searchsorted(keys, nodes * n + others)].tolist()
     ends = zip(nodes.tolist(), others.tolist(), strict=True)
-    return {(G.nodes[a], G.nodes[b]): value for (a, b), value in zip(ends, values.tolist(), strict=True)}
+    return {(G.nodes[a], G.nodes[b]): value for (a, b), value in zip(ends, in_order, strict=True)}
 
 
 def _scale(

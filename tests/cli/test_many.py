@@ -146,7 +146,6 @@ def test_a_function_is_called_with_parameters_and_the_options_that_are_given(
         ("many={hops: [1, 2]}", "many is of a vertex program, and study.py:reach is a function"),
         ("checkpoint={dir: log, every: 1}", "checkpoint is of a vertex program"),
         ("engine.trace=[a]", "engine.trace is of a vertex program"),
-        ("output.edges=edges.csv", "output.edges is of a vertex program"),
     ],
 )
 def test_mistakes_in_what_a_function_is_given(
@@ -156,6 +155,18 @@ def test_mistakes_in_what_a_function_is_given(
     (function_job.parent / "edges.txt").write_text("no graph")
     assert cli.execute(["run", str(function_job), *params, "--set", setting]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_what_a_function_finds_of_edges_is_written(
+    function_job: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edges = ["--set", "output.edges=edges.csv"]
+    assert cli.execute(["run", str(function_job), *edges]) == 2
+    assert "nothing on edges" in capsys.readouterr().err
+    settings = ["--set", "program=sigps.apps:edge_betweenness", "--set", "params={normalised: false}"]
+    assert cli.execute(["run", str(function_job), *settings, *edges]) == 0
+    assert "wrote " in capsys.readouterr().out
+    assert Path("edges.csv").read_text().splitlines()[0] == "source,target,centrality"
 
 
 def test_what_a_function_must_return_and_what_is_not_for_one(
