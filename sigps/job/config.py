@@ -235,8 +235,8 @@ class UpdatesSection(Section):
 class OutputSection(Section):
     """Where the result is written: a `.parquet` or `.csv` file, and how many of the highest values are printed.
 
-    `edges` is another such file, for the values that the program keeps on edges, or a function finds of them. `reduce` brings fields together over
-    many runs, as in `sigps.run_many`.
+    `edges` is another such file, for the values that the program keeps on edges, or a function finds of them. `reduce`
+    brings fields together over many runs, as in `sigps.run_many`.
     """
 
     path: str | None = None

@@ -292,6 +292,7 @@ def test_a_seed_may_be_any_whole_number(seed: int) -> None:
 
 
 ROOMY = {
+    "edge_betweenness": 95,
     "dependencies": 85,
     "distances": 85,
     "personalised_pagerank": 67,
@@ -309,8 +310,8 @@ ROOMY = {
     "biconnected": 135,
     "shortest_paths": 70,
     "detours": 190,
-    "arcs": 80,
-    "driving": 65,
+    "arcs": 95,
+    "driving": 90,
     "similarity": 70,
     "als": 100,
     "label_spreading": 63,
