@@ -42,6 +42,8 @@ from sigps.apps.louvain import louvain as louvain
 from sigps.apps.louvain_moves import LouvainMoves as LouvainMoves
 from sigps.apps.maximal_independent_set import MaximalIndependentSet as MaximalIndependentSet
 from sigps.apps.maximal_matching import MaximalMatching as MaximalMatching
+from sigps.apps.maximum_flow import MaximumFlow as MaximumFlow
+from sigps.apps.maximum_flow import maximum_flow as maximum_flow
 from sigps.apps.minimum_spanning_forest import MinimumSpanningForest as MinimumSpanningForest
 from sigps.apps.multi_source_bfs import MultiSourceBFS as MultiSourceBFS
 from sigps.apps.nearness import Nearness as Nearness

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from sigps.errors import SigpsError
@@ -44,7 +45,7 @@ def _link_building() -> None:
 
 
 def _graphs() -> list[Graph]:
-    """Return small skewed graphs: undirected without weights, directed with weights."""
+    """Return small skewed graphs: undirected without weights, with capacities; directed with weights."""
     import numpy as np
 
     from sigps.graph.generators.generate import generate
@@ -54,7 +55,9 @@ def _graphs() -> list[Graph]:
     degrees = (plain.offsets[1:] - plain.offsets[:-1]).astype(np.int64)
     sources = np.repeat(np.arange(plain.num_vertices), degrees)
     targets = plain.targets.astype(np.int64)
-    return [plain, Graph.from_edges(sources, targets, weights=1.0 + (sources + targets) % 16)]
+    ones = np.ones(targets.size, dtype=np.int64)
+    with_capacities = replace(plain, columns={"up": ones, "down": ones})
+    return [with_capacities, Graph.from_edges(sources, targets, weights=1.0 + (sources + targets) % 16)]
 
 
 def _programs(graph: Graph) -> dict[str, Vertex]:

@@ -258,9 +258,14 @@ def test_an_edge_and_its_reverse_count_once_but_where_the_readme_says() -> None:
     draw = np.random.default_rng(3)
     lower, upper = np.unique(np.sort(draw.integers(0, 14, (40, 2)), axis=1), axis=0).T
     lower, upper = lower[lower != upper], upper[lower != upper]
-    plain = Graph.from_edges(lower, upper, directed=False)
-    both = Graph.from_edges([*lower, *upper[::2], 3], [*upper, *lower[::2], 3])
-    needed = {"source": 0, "one": 0, "zero": 5, "rate": 0.05}
+    repeated = [*lower, *upper[::2], 3], [*upper, *lower[::2], 3]
+    plain, both = (
+        Graph.from_edges(
+            *ends, columns=dict.fromkeys(("up", "down"), np.ones(len(ends[0]))), directed=directed
+        )
+        for ends, directed in (((lower, upper), False), (repeated, True))
+    )
+    needed = {"source": 0, "target": 5, "one": 0, "zero": 5, "rate": 0.05}
     differ = set()
     for name in sigps.apps.__all__:
         app = getattr(sigps.apps, name)
@@ -304,6 +309,8 @@ ROOMY = {
     "streamdn": 87,
     "louvain_moves": 106,
     "louvain": 140,
+    "maximum_flow": 170,
+    "capacities": 100,
     "leiden": 145,
     "hyperball": 90,
     "bridges": 95,
@@ -330,10 +337,10 @@ LISTED = {
 """The table of apps: parameters and fields."""
 
 MODULES = [name for _, name, _ in pkgutil.iter_modules(sigps.apps.__path__)]
-IMPORTED_BY_OTHERS = {"arcs", "detours", "driving", "hashing", "sources"}
+IMPORTED_BY_OTHERS = {"arcs", "capacities", "detours", "driving", "hashing", "sources"}
 """Modules that hold what several apps share, and no app."""
 
-BETWEEN = {"shortest_paths": {"source": 0, "target": 19}}
+BETWEEN = {name: {"source": 0, "target": 19} for name in ("maximum_flow", "shortest_paths")}
 """What functions cannot do without, on the grid of the battery."""
 
 

@@ -443,6 +443,7 @@ TINY = {
     "bipartite_matching": "erdos_renyi: {n: 40, m: 30, directed: true}",
     "out_degree": "rmat: {scale: 5, directed: true}",
     "shortest_paths": "grid: {rows: 16, columns: 16}",
+    "maximum_flow": "grid: {rows: 16, columns: 16}",
     "katz": "grid: {rows: 4, columns: 4}",
     "betweenness": "grid: {rows: 4, columns: 4}",
     "closeness": "erdos_renyi: {n: 40, m: 30}",

@@ -10,6 +10,7 @@ import json
 import sys
 import tracemalloc
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from sigps.job.preparing import turned
 
 __all__ = ["app_of", "drawn", "planned", "taken"]
 
-NEEDED = {"source": 0, "one": 0, "zero": 5, "rate": 1e-4, "attenuation": 1e-4}
+NEEDED = {"source": 0, "target": 1, "one": 0, "zero": 5, "rate": 1e-4, "attenuation": 1e-4}
 SHORT = {"samples": 2, "iterations": 3, "steps": 3, "length": 3, "scans": 2}
 OPTIONS: dict[str, dict[str, Any]] = {
     "LouvainMoves": {"max_supersteps": 4},
@@ -43,7 +44,11 @@ def app_of(name: str) -> tuple[Vertex, dict[str, Any], Callable[..., Graph]]:
     given |= {n: v for n, v in SHORT.items() if n in fields}
 
     def make(group: Group | None = None) -> Graph:
-        return drawn(directed=app.declaration.directed, is_acyclic=name == "LongestPath", group=group)
+        graph = drawn(directed=app.declaration.directed, is_acyclic=name == "LongestPath", group=group)
+        if name == "MaximumFlow":
+            capacities = graph.columns["weight"].astype(int)
+            return replace(graph, columns={"up": capacities, "down": capacities})
+        return graph
 
     return app(**given), OPTIONS.get(name, {}), make
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import equality_programs
+import numpy as np
 import pytest
 from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
 from loop_programs import loop_program
@@ -35,6 +36,7 @@ REQUIRED = {
     "HeatDiffusion": {"source": 0, "rate": 0.1},
     "KHop": {"source": 0},
     "Katz": {"attenuation": 0.1},
+    "MaximumFlow": {"source": 0, "target": 1},
     "Nearness": {"source": 0},
     "NeuralNetwork": {"source": 0},
     "PersonalisedPageRank": {"source": 0},
@@ -67,7 +69,8 @@ CASES = [(name, *TARGETS[i % 2]) for i, name in enumerate(APPS_AND_SOME)]
 
 
 def both_ways_columns() -> dict[str, Any]:
-    return {name: c.dtype for name, c in kite().both_ways().columns.items()}
+    flows = dict.fromkeys(("up", "down"), np.dtype(np.int64))  # of MaximumFlow
+    return flows | {name: c.dtype for name, c in kite().both_ways().columns.items()}
 
 
 def assert_links(program: VertexProgram, arch: str, narrow_ids: bool = True, shape: Shape = MEDIUM) -> None:
