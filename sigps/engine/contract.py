@@ -302,12 +302,14 @@ class ManyRuns:
         begins: The values with which states begin, [num_owned] by local id.
         max_supersteps: Where each stops at the latest.
         wanted: The fields of results; None for all.
+        ranks_here: The ranks of this host that run some of their own, and share its memory.
     """
 
     programs: Sequence[Vertex]
     begins: Mapping[str, NDArray[Any]]
     max_supersteps: int | None
     wanted: Container[str] | None
+    ranks_here: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,6 +342,7 @@ class EngineSpec(ABC):
         traces: Whether it records vertices (`trace=`).
         crosses_devices: Whether several ranks pay only where records cross from device to device.
         pays_from_edges: Stored edges a rank from which `device="auto"` considers it.
+        shares_runs: Whether ranks may each have the whole graph, and run some of many runs by themselves.
         predicted_as: The kind of device for which `sigps plan` predicts its times; None where it predicts none.
     """
 
@@ -348,6 +351,7 @@ class EngineSpec(ABC):
     traces: bool = False
     crosses_devices: bool = False
     pays_from_edges: int = 0
+    shares_runs: bool = False
     predicted_as: DeviceKind | None = None
 
     def missing(self) -> str:

@@ -10,7 +10,16 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["AT_ONCE", "WITHOUT_BARRIERS", "Outcome", "SaveStats", "StatsLog", "SuperstepStats", "shared_out"]
+__all__ = [
+    "AT_ONCE",
+    "ROWS",
+    "WITHOUT_BARRIERS",
+    "Outcome",
+    "SaveStats",
+    "StatsLog",
+    "SuperstepStats",
+    "shared_out",
+]
 
 
 AT_ONCE = "at once"
@@ -18,6 +27,14 @@ AT_ONCE = "at once"
 
 WITHOUT_BARRIERS = "async"
 """The direction of what stands for supersteps that were not run: blocks were computed without barriers."""
+
+ROWS = np.dtype(
+    [(name, np.int64) for name in ("superstep", "direction", "ran", "messages", "nanoseconds", "num_bytes")]
+    + [("imbalance", np.float64)]
+)
+"""What `StatsLog.append_rows` takes."""
+
+_DIRECTIONS = ("pull", "push", "mailbox", "edge", AT_ONCE, WITHOUT_BARRIERS)
 
 
 @dataclass(frozen=True)
@@ -125,11 +142,23 @@ class StatsLog(Sequence[SuperstepStats]):
         """Add what a device counted on one rank. O(1): the array is kept, so leave it as it is.
 
         Args:
-            rows: [supersteps] of `kernels.lease.STATS`.
+            rows: [supersteps] of `ROWS`, or of `kernels.lease.STATS`.
             directions: What its numbers for directions are called.
         """
         if rows.size:
             self._add(_Rows(rows, directions))
+
+    def as_rows(self) -> NDArray[Any]:
+        """Return supersteps as an array of `ROWS`, to cross between ranks; what runs without barriers is left out."""
+        parts = [part.as_rows() if isinstance(part, _Rows) else _rows_of(part) for part in self._parts]
+        return np.concatenate([np.empty(0, dtype=ROWS), *parts])
+
+    @classmethod
+    def of_rows(cls, rows: NDArray[Any]) -> StatsLog:
+        """Return the log of an array of `ROWS`."""
+        log = cls()
+        log.append_rows(rows, dict(enumerate(_DIRECTIONS)))
+        return log
 
     def _add(self, part: list[SuperstepStats] | _Rows) -> None:
         self._ends.append(len(self) + len(part))
@@ -175,6 +204,13 @@ class _Rows(Sequence[SuperstepStats]):
     def __getitem__(self, index: Any) -> Any:
         return self._made(*self.rows[index].tolist())
 
+    def as_rows(self) -> NDArray[Any]:
+        """Return them with the numbers of `_DIRECTIONS`."""
+        found = self.rows.astype(ROWS)
+        for number, name in self.directions.items():
+            found["direction"][self.rows["direction"] == number] = _DIRECTIONS.index(name)
+        return found
+
     def __iter__(self) -> Iterator[SuperstepStats]:
         return (self._made(*row) for row in self.rows.tolist())
 
@@ -191,6 +227,22 @@ class _Rows(Sequence[SuperstepStats]):
         return SuperstepStats(
             superstep, self.directions[direction], ran, messages, num_bytes, nanoseconds * 1e-9, imbalance
         )
+
+
+def _rows_of(records: Iterable[SuperstepStats]) -> NDArray[Any]:
+    cells = [
+        (
+            s.superstep,
+            _DIRECTIONS.index(s.direction),
+            s.active,
+            s.messages,
+            round(s.seconds * 1e9),
+            s.bytes_moved,
+            s.imbalance,
+        )
+        for s in records
+    ]
+    return np.array(cells, dtype=ROWS)
 
 
 @dataclass

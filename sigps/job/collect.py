@@ -16,7 +16,7 @@ from sigps.job.result import EdgeFields, Result
 from sigps.model.vertex import Field, Vertex
 from sigps.system.worker_manager import RankResult
 
-__all__ = ["all_ids", "as_string_ids", "collect", "optional_fields"]
+__all__ = ["all_ids", "as_string_ids", "collect", "optional_fields", "to_rank_0", "writers_of"]
 
 
 @spent_on("answer")
@@ -51,11 +51,12 @@ def collect(part: RankResult, program: Vertex, graph: Graph, device: str, *, gat
         saves=part.saves,
         edges=_edges_when_read(part, program, graph, gather=gather) if part.kept_on_edges else None,
         optional=optional_fields(program.declaration.states, graph),
-        writers=_writers(group, gather=gather),
+        writers=writers_of(group, gather=gather),
     )
 
 
-def _writers(group: Group, *, gather: bool) -> Group | None:
+def writers_of(group: Group, *, gather: bool) -> Group | None:
+    """Return the ranks that write a result together: rank 0 alone where it has all, and then none on the others."""
     if gather and group.size > 1:
         return Alone() if group.rank == 0 else None
     return group
@@ -98,7 +99,7 @@ def _on_edges(part: RankResult, program: Vertex, graph: Graph, *, gather: bool) 
         *[np.asarray(values)[kept] for values in part.kept_on_edges.values()],
     ]
     if gather and group.size > 1:
-        columns = [_to_rank_0(column, graph) for column in columns]
+        columns = [to_rank_0(column, graph) for column in columns]
     if np.any(columns[0][1:] < columns[0][:-1]):  # a whole graph's rows are in order
         order = np.argsort(columns[0], kind="stable")
         columns = [column[order] for column in columns]
@@ -113,11 +114,11 @@ def _on_edges(part: RankResult, program: Vertex, graph: Graph, *, gather: bool) 
         graph.ids.to_oids(targets),
         kept_by_name,
         optional=optional,
-        writers=_writers(group, gather=gather),
+        writers=writers_of(group, gather=gather),
     )
 
 
-def _to_rank_0(values: NDArray[Any], graph: Graph) -> NDArray[Any]:
+def to_rank_0(values: NDArray[Any], graph: Graph) -> NDArray[Any]:
     """Return all ranks' values on rank 0, and on the others their own."""
     group = graph.group
     everything = np.concatenate(
@@ -141,8 +142,8 @@ def _gathered(
     gids: NDArray[np.int64], fields: Mapping[str, NDArray[Any]], graph: Graph
 ) -> tuple[NDArray[np.int64], Mapping[str, NDArray[Any]]]:
     """Return all ranks' gids and fields in gid order on rank 0, and on the others their own."""
-    all_gids = _to_rank_0(gids, graph)
-    all_fields = {name: _to_rank_0(values, graph) for name, values in fields.items()}
+    all_gids = to_rank_0(gids, graph)
+    all_fields = {name: to_rank_0(values, graph) for name, values in fields.items()}
     if graph.group.rank != 0:
         return gids, fields
     order = np.argsort(all_gids)

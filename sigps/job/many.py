@@ -12,15 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.account import drawing
-from sigps.engine.contract import LanesFailedError
+from sigps.costs.sizes import size_of
+from sigps.engine.contract import EngineSpec, LanesFailedError
 from sigps.errors import ConfigError, nearest
 from sigps.graph.graph import Graph
-from sigps.job.collect import all_ids, as_string_ids, optional_fields
+from sigps.graph.report import bytes_text
+from sigps.graph.whole import whole_graph
+from sigps.group.limits import Faults
+from sigps.host_memory import available_memory, bytes_of
+from sigps.job.collect import all_ids, as_string_ids, optional_fields, to_rank_0, writers_of
 from sigps.job.many_results import REDUCTIONS, Reduction, Results, reduced
 from sigps.job.preparing import Prepared, bind_all, prepared, seeded
 from sigps.job.result import Result
 from sigps.job.run import run
 from sigps.model.vertex import Vertex
+from sigps.system.shared_out import FailedRunsError, ranks_here, run_shared_out
+from sigps.system.side_by_side import run_side_by_side
 
 __all__ = ["run_many"]
 
@@ -76,13 +83,15 @@ def run_many(
     seeds = [values.get("seed", options["seed"]) for values in given]
     one = {name: value for name, value in options.items() if name != "seed"}
     made = prepared(programs[0], graph, seed=seeds[0], **_without_partitioner(one))
-    why = _obstacle(made, programs, given)
+    why = _obstacle(made, programs, given, one["host_memory"])
     if not why:
         runs = _side_by_side(made, graph, programs, seeds, one, reduce)
     else:
         log.info("%d runs of %s go one after another: %s", len(programs), type(programs[0]).__name__, why)
         runs = (run(p, graph, seed=s, **one) for p, s in zip(programs, seeds, strict=True))
     found, brought = _kept(runs, reduce)
+    if not why and made.graph.group.size > 1 and one["gather"]:
+        brought = {name: to_rank_0(values, made.graph) for name, values in brought.items()}
     return Results(found, given, name=type(programs[0]).__name__, reduced=brought, one_by_one=why)
 
 
@@ -160,12 +169,68 @@ def _without_partitioner(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name != "partitioner"}
 
 
-def _obstacle(made: Prepared, programs: Sequence[Vertex], given: Sequence[Mapping[str, Any]]) -> str:
-    """Say why the runs cannot go side by side; empty where they can."""
+def _obstacle(
+    made: Prepared,
+    programs: Sequence[Vertex],
+    given: Sequence[Mapping[str, Any]],
+    host_memory: int | str | None,
+) -> str:
+    """Say why the runs cannot go side by side; empty where they can. Collective; the same on all ranks."""
+    group = made.graph.group
+    why = _lanes_obstacle(made, programs, given)
+    if group.size == 1:
+        return why
+    here = why or sharing_obstacle(
+        made.executable.spec,
+        len(programs),
+        group.size,
+        _bytes_of_whole(made),
+        _memory_of_rank(made, host_memory),
+    )
+    return next(filter(None, group.all_gather(here)), "")
+
+
+def sharing_obstacle(spec: EngineSpec, num_runs: int, num_ranks: int, num_bytes: int, most_bytes: int) -> str:
+    """Say why ranks cannot each have the whole graph, and a share of the runs; empty where they can. Pure.
+
+    Args:
+        spec: The engine of this rank.
+        num_runs: How many there are.
+        num_ranks: Ranks.
+        num_bytes: What the whole graph and one run take.
+        most_bytes: What they may take of this rank's memory.
+    """
+    if not spec.shares_runs:
+        return f"several ranks on device={spec.device!r} have one run at a time"
+    if num_runs < num_ranks:
+        return f"there are fewer runs than the {num_ranks} ranks, which have one at a time together"
+    if num_bytes > most_bytes:
+        return (
+            f"several ranks have one run at a time where the whole graph, here {bytes_text(num_bytes)} with a run, "
+            f"takes more of a rank's memory than {bytes_text(most_bytes)}"
+        )
+    return ""
+
+
+def _bytes_of_whole(made: Prepared) -> int:
+    """Return what a rank keeps that has the whole graph and one run, beside its own rows."""
+    from sigps.costs.memory import bytes_of_states, bytes_of_tables, memory
+
+    states, tables = bytes_of_states(made.program, made.options.precision), bytes_of_tables(made.program)
+    purposes = memory(size_of(made.graph), made.executable.program, 1, states, table_bytes=tables)
+    return sum(purposes.values())
+
+
+def _memory_of_rank(made: Prepared, host_memory: int | str | None) -> int:
+    """Return what the whole graph may take here: `host_memory`, or half of this rank's share of what is free."""
+    if host_memory is not None:
+        return bytes_of(host_memory, "host_memory")
+    return available_memory() // (2 * ranks_here(made.graph))
+
+
+def _lanes_obstacle(made: Prepared, programs: Sequence[Vertex], given: Sequence[Mapping[str, Any]]) -> str:
     if len(programs) < 2:
         return "there is one run"
-    if made.graph.group.size > 1:
-        return "several ranks have one run at a time"
     derived = made.executable.program
     varied = [n for n in given[0] if n != "seed" and _differ([g[n] for g in given])]
     if why := made.executable.spec.lanes_obstacle(derived, made.facts, made.options, varied):
@@ -190,41 +255,54 @@ def _side_by_side(
     options: Mapping[str, Any],
     wanted: Container[str] | None,
 ) -> Iterator[Result]:
-    from sigps.system.side_by_side import run_side_by_side
+    """Yield the results of the runs, in order.
 
+    On several ranks those of this rank's rows, or of all on rank 0; but all ids there where `wanted` fields are to be
+    reduced, which is done by rows.
+    """
     others = [seeded(p, s) for p, s in zip(programs[1:], seeds[1:], strict=True)]
     bound = bind_all([made.program, *others], made.graph)
-    ids, device = all_ids(made.graph), made.executable.spec.device
-    runs = run_side_by_side(
-        made.graph,
-        bound,
-        made.executable,
-        replace(made.options, asynchronous=False),
-        num_threads=made.manager.num_threads,
-        max_supersteps=options["max_supersteps"],
-        wanted=wanted,
-    )
+    given = made.graph, bound, made.executable, replace(made.options, asynchronous=False)
+    limits: dict[str, Any] = {
+        "num_threads": made.manager.num_threads,
+        "max_supersteps": options["max_supersteps"],
+        "wanted": wanted,
+    }
+    group, gather = made.graph.group, options["gather"]
+    if group.size == 1:
+        runs = run_side_by_side(*given, **limits)
+    else:
+        faults = options["faults"] or Faults()
+        runs = run_shared_out(*given, **limits, all_on_rank_0=gather and not wanted, faults=faults)
+    whole = whole_graph(made.graph)
+    ids, device = all_ids(whole), made.executable.spec.device
+    if group.size > 1 and not (gather and group.rank == 0):
+        ids = ids[made.graph.first_row :][: made.graph.num_rows]
     done = 0
     try:
         for lane in drawing("supersteps", runs):
             yield Result(
                 ids=ids,
-                fields=as_string_ids(lane.fields, programs[0], made.graph),
+                fields=as_string_ids(lane.fields, programs[0], whole),
                 reason=lane.reason,
                 supersteps=len(lane.stats),
                 stats=lane.stats,
                 aggregators=lane.aggregators,
                 device=device,
                 optional=optional_fields(programs[0].declaration.states, made.graph),
+                writers=writers_of(group, gather=gather),
             )
             done += 1
-    except LanesFailedError:
-        for number in range(done, len(programs)):  # one of them says where
+    except (LanesFailedError, FailedRunsError) as failure:
+        first = failure.first if isinstance(failure, FailedRunsError) else done
+        found = {}
+        for number in (*range(first, len(programs)), *range(done, first)):  # one of them says where
             try:
-                yield run(programs[number], graph, seed=seeds[number], **options)
+                found[number] = run(programs[number], graph, seed=seeds[number], **options)
             except Exception as error:
                 error.add_note(f"in run {number} of {len(programs)}")
                 raise
+        yield from (found[number] for number in range(done, len(programs)))
 
 
 def _kept(

@@ -26,6 +26,7 @@ def run_side_by_side(
     num_threads: int,
     max_supersteps: int | None,
     wanted: Container[str] | None,
+    ranks_here: int = 1,
 ) -> Iterator[LaneRun]:
     """Run programs of one class, and one compiled code; yield what each left, in order.
 
@@ -37,6 +38,7 @@ def run_side_by_side(
         num_threads: Threads.
         max_supersteps: Where each stops at the latest.
         wanted: The fields of results; None for all.
+        ranks_here: The ranks of this host that do the same with other programs.
 
     Raises:
         LanesFailedError: If arithmetic of compute() has no result in one of them.
@@ -52,4 +54,4 @@ def run_side_by_side(
             found = neighbourhoods(graph, spec.count_share(executable, threads))
             begins = {name: getattr(found, measure) for name, measure in measures.items()} | begins
         context = RunContext(programs[0], executable, subgraph, exchange, threads, options)
-        yield from spec.run_lanes(context, ManyRuns(programs, begins, max_supersteps, wanted))
+        yield from spec.run_lanes(context, ManyRuns(programs, begins, max_supersteps, wanted, ranks_here))

@@ -28,7 +28,7 @@ from sigps.engine.cpu.monotone import has_order
 from sigps.engine.cpu.work import edges_of, walked_edges
 from sigps.engine.master_compute import MasterCompute
 from sigps.engine.partition.subgraph import columns_of
-from sigps.engine.stats import Outcome, StatsLog
+from sigps.engine.stats import ROWS, Outcome, StatsLog
 from sigps.host_memory import available_memory
 from sigps.kernels.cpu.arguments import (
     LaneAccount,
@@ -68,12 +68,6 @@ _ROWS, _MOST_WORK = 256, 1 << 25
 """Supersteps and work after which a call returns, so that a run can be interrupted."""
 
 _DIRECTIONS = {PULL: "pull", PUSH: "push"}
-
-_STATS = np.dtype(
-    [(name, np.int64) for name in ("superstep", "direction", "ran", "messages", "nanoseconds", "num_bytes")]
-    + [("imbalance", np.float64)]
-)
-"""What `StatsLog.append_rows` takes."""
 
 
 _MOST_OF_VECTORS = 1 << 20
@@ -165,7 +159,7 @@ def run_waves(context: RunContext, many: ManyRuns) -> Iterator[LaneRun]:
     programs = many.programs
     native, threads = loops_of(context, programs), context.threads
     n = context.subgraph.num_owned
-    most_bytes, row = available_memory() // 4, lane_bytes(native)
+    most_bytes, row = available_memory() // (4 * many.ranks_here), lane_bytes(native)
     occupancy: float | None = None
     done = width = 0
     free: list[Lanes] = []
@@ -337,7 +331,7 @@ class Lanes:
         lanes, steps = np.nonzero(counted)
         ends = np.cumsum(np.bincount(lanes, minlength=size))
         starts = ends - np.diff(ends, prepend=0)
-        rows = np.zeros(steps.size, dtype=_STATS)
+        rows = np.zeros(steps.size, dtype=ROWS)
         rows["superstep"] = np.arange(steps.size) - starts[lanes]
         rows["direction"], rows["imbalance"] = directions[steps], 1.0
         rows["ran"], rows["messages"] = ran[lanes, steps], messages[lanes, steps]

@@ -34,6 +34,7 @@ class CpuSpec(EngineSpec):
     """Compiled loops on the cores of this rank, in host memory."""
 
     device = "cpu"
+    shares_runs = True
     predicted_as: DeviceKind | None = "cpu"
 
     def reasons_against(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.graph.graph import Graph
+from sigps.graph.whole import whole_rows
 
 __all__ = ["CountShare", "Neighbourhoods", "count_on_threads", "neighbourhoods"]
 
@@ -47,7 +48,7 @@ def neighbourhoods(graph: Graph, count: CountShare) -> Neighbourhoods:
 
     def measured() -> Neighbourhoods:
         num_neighbors, links = count(
-            *_whole(graph), directed=graph.directed, share=group.rank, num_shares=group.size
+            *whole_rows(graph), directed=graph.directed, share=group.rank, num_shares=group.size
         )
         return Neighbourhoods(num_neighbors, group.all_reduce(links, "sum"))
 
@@ -99,13 +100,3 @@ def count_on_threads(
 
     links = np.sum(threads.map(count, range(threads.count)), axis=0)
     return num_neighbors[rank], links[rank]
-
-
-def _whole(graph: Graph) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """Return offsets and targets of all rows of a graph. Collective."""
-    if graph.group.size == 1:
-        return graph.offsets, graph.targets
-    degrees = np.concatenate(graph.group.all_gather_array(np.diff(graph.offsets)))
-    offsets = np.zeros(degrees.size + 1, dtype=np.uint64)
-    np.cumsum(degrees, out=offsets[1:])
-    return offsets, np.concatenate(graph.group.all_gather_array(graph.targets))
