@@ -38,6 +38,11 @@ from sigps import (
 )
 from sigps.apps import BFS, SSSP, WCC, Distances, HyperBall, PersonalisedPageRank
 from sigps.engine.cpu import apart, lanes
+from sigps.engine.cpu.spec import SPEC as CPU
+from sigps.engine.interpreter.spec import SPEC as PYTHON
+from sigps.job import many
+from sigps.job.many_results import Results
+from sigps.system import shared_out
 
 PATH = Graph.from_edges([0, 1, 2], [1, 2, 3], weights=[1.0, 2.0, 4.0])
 
@@ -406,16 +411,102 @@ def test_what_cannot_go_side_by_side_says_why() -> None:
     assert "tolerance is fixed" in reason(PersonalisedPageRank, source=1, tolerance=[None, 0.1], device="cpu")
 
 
-def test_several_ranks_run_one_after_another() -> None:
+def rank_options(graph: str) -> dict[str, Any]:
+    """Return how ranks run on a graph of the battery: of each way one has."""
+    return {"skewed": {"direction": "push"}, "grid": {"max_supersteps": 3}}.get(graph, {})
+
+
+@pytest.mark.parametrize(
+    ("graph", "size"),
+    [("skewed", 2), ("grid", 3), ("two_components", 2), ("string_ids", 3), ("one_vertex", 2)],
+)
+def test_ranks_share_runs_out(graph: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on one rank, whose runs are judged above: floats bit for bit."""
+    monkeypatch.setattr(shared_out, "_ROUND_BYTES", 600)  # several rounds
+    whole, options = BATTERY[graph].build(), rank_options(graph)
+    given: dict[str, tuple[type[Vertex] | Vertex, dict[str, Any]]] = {}
+    for name, (cls, varied, values) in PROGRAMS.items():
+        if name not in ONE_BY_ONE:
+            chosen = values(whole, 7) if callable(values) else list(values)[:2] * 2
+            given[name] = cls, {varied: chosen, "device": "cpu", "threads": 1, **options}
+
+    def on_rank(group: ThreadGroup) -> dict[str, Results]:
+        built = BATTERY[graph].build(group=group)
+        return {name: run_many(cls, built, **keywords) for name, (cls, keywords) in given.items()}
+
+    by_rank = run_ranks(size, on_rank)
+    for name, (cls, keywords) in given.items():
+        judges = run_many(cls, whole, **keywords)
+        for rank, found in enumerate(results[name] for results in by_rank):
+            assert found.one_by_one == ""
+            at = np.searchsorted(judges.ids, found.ids)  # rank 0 has all, each other one its rows
+            assert rank > 0 or len(at) == whole.num_vertices
+            for result, judge in zip(found, judges, strict=True):
+                assert (result.reason, result.supersteps) == (judge.reason, judge.supersteps)
+                assert str(result.aggregators) == str(judge.aggregators)
+                counts = [[(s.superstep, s.active, s.messages) for s in r.stats] for r in (result, judge)]
+                assert counts[0] == counts[1]
+                for field in judge.fields:
+                    np.testing.assert_array_equal(result[field], judge[field][at], strict=True)
+
+
+def test_ranks_reduce_in_the_order_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_out, "_ROUND_BYTES", 400)
+    graph = BATTERY["skewed"].build()
+    sources = sources_of(graph, 9)
+    given = {"source": sources, "device": "cpu", "reduce": {"rank": "sum"}}
+    alone = run_many(PersonalisedPageRank, graph, **given)
+
+    def on_rank(group: ThreadGroup) -> Any:
+        built = BATTERY["skewed"].build(group=group)
+        return [run_many(PersonalisedPageRank, built, **given, gather=gather) for gather in (True, False)]
+
+    (first, first_part), *others = run_ranks(3, on_rank)
+    np.testing.assert_array_equal(first.reduced["rank"], alone.reduced["rank"])
+    np.testing.assert_array_equal(first.ids, alone.ids)
+    parts = [first_part, *(part for _, part in others)]
+    np.testing.assert_array_equal(np.concatenate([p.reduced["rank"] for p in parts]), alone.reduced["rank"])
+    np.testing.assert_array_equal(np.concatenate([p.ids for p in parts]), alone.ids)
+
+
+def test_a_failure_on_ranks_is_that_of_the_run_by_itself() -> None:
+    with pytest.raises(ComputeError) as alone:
+        run(Overflows(factor=2**20), PATH, device="cpu")
+    told: dict[int, str] = {}
+
+    def on_rank(group: ThreadGroup) -> Any:
+        graph = Graph.from_edges([0, 1, 2], [1, 2, 3], weights=[1.0, 2.0, 4.0], group=group)
+        try:
+            run_many(Overflows, graph, factor=[1, 2, 3, 1, 2**20, 3, 1], device="cpu")
+        except ComputeError as error:
+            told[group.rank] = f"{error} {error.__notes__[-1]}"
+            raise
+
+    with pytest.raises(ComputeError):
+        run_ranks(2, on_rank)
+    assert {text.split(", in vertex")[0] for text in told.values()} == {
+        str(alone.value).split(", in vertex")[0]
+    }
+    assert all("superstep 3" in text and text.endswith("in run 4 of 7") for text in told.values())
+
+
+def test_ranks_that_cannot_share_runs_out_say_why() -> None:
     def on_rank(group: ThreadGroup) -> Any:
         graph = BATTERY["grid"].build(group=group)
-        return run_many(BFS, graph, source=[0, 7], device="cpu")
+        return [
+            run_many(BFS, graph, source=[0, 7], device="cpu").one_by_one,
+            run_many(BFS, graph, source=[0, 7, 3], device="cpu", host_memory="900KB").one_by_one,
+            run_many(BFS, graph, source=[0, 7, 3], device="python"),
+        ]
 
-    results = run_ranks(2, on_rank)
-    assert "ranks" in results[0].one_by_one
-    assert_each_same(
-        results[0], by_themselves(BFS, "source", [0, 7], BATTERY["grid"].build(), device="python")
-    )
+    fewer, _, interpreted = run_ranks(3, on_rank)[0]
+    assert "fewer runs than the 3 ranks" in fewer
+    assert "device='python'" in interpreted.one_by_one
+    judges = by_themselves(BFS, "source", [0, 7, 3], BATTERY["grid"].build(), device="python")
+    assert_each_same(interpreted, judges)
+    assert many.sharing_obstacle(CPU, 4, 4, 1 << 20, 1 << 20) == ""
+    assert "1.0 MiB with a run" in many.sharing_obstacle(CPU, 4, 4, 1 << 20, 1 << 19)
+    assert "on device='python'" in many.sharing_obstacle(PYTHON, 4, 4, 1, 2)
 
 
 @pytest.mark.parametrize(
