@@ -126,13 +126,14 @@ def jobs(page: str | None, socket: str | None) -> int:
         click.echo(f"wrote {page}")
         return 0
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("job", "program", "graph", "tenant", "state", "supersteps", "leases", "memory", "device"):
+    for name in ("job", "program", "graph", "tenant", "state", "supersteps", "leases", "memory", "device", "joined"):
         table.add_column(
-            name, justify="right" if name in ("job", "supersteps", "leases", "memory") else "left"
+            name, justify="right" if name in ("job", "supersteps", "leases", "memory", "joined") else "left"
         )
     for row in connect(socket).jobs():
         about = (str(row.number), row.program, row.graph, row.tenant, row.state, f"{row.supersteps:,}")
-        rest = (seconds_text(row.lease_seconds), bytes_text(row.num_bytes), row.device or "")
+        took = seconds_text(row.lease_seconds), bytes_text(row.num_bytes)
+        rest = (*took, row.device or "", str(row.joined or ""))
         table.add_row(*map(escape, (*about, *rest)))
     console().print(table)
     return 0

@@ -31,7 +31,7 @@ from __future__ import annotations
 import functools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -303,6 +303,7 @@ class ManyRuns:
         max_supersteps: Where each stops at the latest.
         wanted: The fields of results; None for all.
         ranks_here: The ranks of this host that run some of their own, and share its memory.
+        on_ready: Called once, when what all share is compiled and allocated, before the first superstep.
     """
 
     programs: Sequence[Vertex]
@@ -310,6 +311,7 @@ class ManyRuns:
     max_supersteps: int | None
     wanted: Container[str] | None
     ranks_here: int = 1
+    on_ready: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, eq=False)

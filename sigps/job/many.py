@@ -29,7 +29,7 @@ from sigps.model.vertex import Vertex
 from sigps.system.shared_out import FailedRunsError, ranks_here, run_shared_out
 from sigps.system.side_by_side import run_side_by_side
 
-__all__ = ["run_many"]
+__all__ = ["run_lanes", "run_many"]
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +87,8 @@ def run_many(
     made = prepared(programs[0], graph, seed=seeds[0], **_without_partitioner(one))
     why = _obstacle(made, programs, given, one["host_memory"])
     if not why:
-        runs = _side_by_side(made, graph, programs, seeds, one, reduce)
+        lanes = _side_by_side(made, programs, seeds, one, reduce)
+        runs = _or_one_by_one(lanes, graph, programs, seeds, one)
     else:
         log.info("%d runs of %s go one after another: %s", len(programs), type(programs[0]).__name__, why)
         runs = (run(p, graph, seed=s, **one) for p, s in zip(programs, seeds, strict=True))
@@ -249,9 +250,33 @@ def _differ(values: Sequence[Any]) -> bool:
     return any(value is not first and (not np.isscalar(value) or value != first) for value in values)
 
 
+def run_lanes(
+    programs: Sequence[Vertex], graph: Graph, seeds: Sequence[int], **options: Any
+) -> Iterator[Result]:
+    """Run programs of one class in lanes; yield their results in order. For a pool, whose jobs are joined.
+
+    They are prepared, and wait for their turn (`system.turns`), before the first result. Results have no `record`.
+
+    Args:
+        programs: The runs, at least two.
+        graph: The graph, of one process.
+        seeds: [runs]
+        options: Of `run`, for all; without `seed`.
+
+    Raises:
+        ConfigError: If they cannot be lanes: it says why.
+        LanesFailedError: If arithmetic of compute() has no result in one of them.
+    """
+    options = {name: value for name, value in _OPTIONS.items() if name != "seed"} | options
+    given = [program.params for program in programs]
+    made = prepared(programs[0], graph, seed=seeds[0], **_without_partitioner(options))
+    if why := _obstacle(made, programs, given, options["host_memory"]):
+        raise ConfigError(why)
+    yield from _side_by_side(made, programs, seeds, options, None)
+
+
 def _side_by_side(
     made: Prepared,
-    graph: Graph,
     programs: Sequence[Vertex],
     seeds: Sequence[int],
     options: Mapping[str, Any],
@@ -280,25 +305,37 @@ def _side_by_side(
     ids, device = all_ids(whole), made.executable.spec.device
     if group.size > 1 and not (gather and group.rank == 0):
         ids = ids[made.graph.first_row :][: made.graph.num_rows]
+    for lane in drawing("supersteps", runs):
+        yield Result(
+            ids=ids,
+            fields=as_string_ids(lane.fields, programs[0], whole),
+            reason=lane.reason,
+            supersteps=len(lane.stats),
+            stats=lane.stats,
+            aggregators=lane.aggregators,
+            device=device,
+            optional=optional_fields(programs[0].declaration.states, made.graph),
+            writers=writers_of(group, gather=gather),
+        )
+
+
+def _or_one_by_one(
+    runs: Iterator[Result],
+    graph: Graph,
+    programs: Sequence[Vertex],
+    seeds: Sequence[int],
+    options: Mapping[str, Any],
+) -> Iterator[Result]:
+    """Yield results of lanes; where one fails, those that are left run one after another: one of them says where."""
     done = 0
     try:
-        for lane in drawing("supersteps", runs):
-            yield Result(
-                ids=ids,
-                fields=as_string_ids(lane.fields, programs[0], whole),
-                reason=lane.reason,
-                supersteps=len(lane.stats),
-                stats=lane.stats,
-                aggregators=lane.aggregators,
-                device=device,
-                optional=optional_fields(programs[0].declaration.states, made.graph),
-                writers=writers_of(group, gather=gather),
-            )
+        for result in runs:
+            yield result
             done += 1
     except (LanesFailedError, FailedRunsError) as failure:
         first = failure.first if isinstance(failure, FailedRunsError) else done
         found = {}
-        for number in (*range(first, len(programs)), *range(done, first)):  # one of them says where
+        for number in (*range(first, len(programs)), *range(done, first)):
             try:
                 found[number] = run(programs[number], graph, seed=seeds[number], **options)
             except Exception as error:

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 
-from sigps.serve.job import Job
+from sigps.serve.runs import Run
 from sigps.serve.turns import Ready, TurnPolicy, aged, choose_job
 
-__all__ = ["JobTurns", "SharedDevice", "Suspended", "Tenant"]
+__all__ = ["RunTurns", "SharedDevice", "Suspended", "Tenant"]
 
 log = logging.getLogger(__name__)
 
@@ -48,134 +48,149 @@ class SharedDevice:
         self.name, self.engine, self.threads = name, engine, threads
         self.policy: TurnPolicy = "fair_share"
         self._tenants, self._lock = tenants, lock
-        self._waiting: dict[int, Job] = {}
-        self._holder: Job | None = None
+        self._waiting: dict[int, Run] = {}
+        self._holder: Run | None = None
         self._since, self._last = 0.0, -1
         self.leases, self._lease_seconds = 0, 0.0
 
-    def request(self, job: Job) -> None:
-        """Give the device back if this job holds it, and wait for the next lease."""
+    def request(self, run: Run) -> None:
+        """Give the device back if this run holds it, and wait for the next lease."""
         with self._lock:
-            self._end_lease(job)
-            self._waiting[job.number] = job
+            self._end_lease(run)
+            self._waiting[run.number] = run
             self._grant()
-        job.granted.acquire()
-        if job.is_cancelled:
+        run.granted.acquire()
+        if run.is_cancelled:
             raise CancelledError
 
-    def leave(self, job: Job) -> None:
+    def leave(self, run: Run) -> None:
         """Give the device back for good."""
         with self._lock:
-            self._waiting.pop(job.number, None)
-            self._end_lease(job)
+            self._waiting.pop(run.number, None)
+            self._end_lease(run)
             self._grant()
 
-    def give_back(self, job: Job) -> None:
-        """Give the device back for now, if this job holds it."""
+    def give_back(self, run: Run) -> None:
+        """Give the device back for now, if this run holds it."""
         with self._lock:
-            self._end_lease(job)
+            self._end_lease(run)
             self._grant()
 
-    def wake(self, job: Job) -> None:
-        """Let a job that is to end or to leave go on at once where it waits."""
+    def wake(self, run: Run) -> None:
+        """Let a run that is to end or to leave go on at once where it waits."""
         with self._lock:
-            if self._waiting.pop(job.number, None) is not None:
-                job.granted.release()
+            if self._waiting.pop(run.number, None) is not None:
+                run.granted.release()
 
-    def running(self) -> tuple[str | None, float]:
-        """Return whose lease goes on, and for how many seconds it has; None and 0 where there is none."""
+    def running(self) -> dict[str, float]:
+        """Return for whom a lease goes on, and the seconds of it that each tenant has."""
         with self._lock:
-            holder = self._holder
-            return (None, 0.0) if holder is None else (holder.tenant, time.perf_counter() - self._since)
+            if self._holder is None:
+                return {}
+            share = (time.perf_counter() - self._since) / len(self._holder.jobs)
+            shares: dict[str, float] = {}
+            for job in self._holder.jobs:
+                shares[job.tenant] = shares.get(job.tenant, 0.0) + share
+            return shares
 
     def lease_seconds(self) -> float:
         """Return what all leases took, with the one that goes on."""
         with self._lock:
-            return self._lease_seconds + self.running()[1]
+            return self._lease_seconds + sum(self.running().values())
 
-    def _ready(self) -> list[Ready]:
-        """Return what is known of the jobs that wait."""
-        return [
-            Ready(
-                job.number,
-                job.tenant,
-                self._tenants[job.tenant].weight,
-                self._tenants[job.tenant].charged,
-                job.attained,
-                priority=job.priority,
-            )
-            for job in self._waiting.values()
-        ]
+    def _ready(self) -> dict[int, tuple[Ready, Run]]:
+        """Return what is known of the jobs whose runs wait, by their numbers."""
+        found = {}
+        for run in self._waiting.values():
+            for job in run.jobs:
+                tenant = self._tenants[job.tenant]
+                about = Ready(
+                    *(job.number, job.tenant, tenant.weight, tenant.charged, job.attained),
+                    priority=job.priority,
+                )
+                found[job.number] = about, run
+        return found
 
-    def _end_lease(self, job: Job) -> None:
-        if self._holder is not job:
+    def _end_lease(self, run: Run) -> None:
+        """Charge what a lease took: each of its jobs an equal share."""
+        if self._holder is not run:
             return
         seconds = time.perf_counter() - self._since
         self._holder = None
-        self._tenants[job.tenant].charged += seconds
-        self._tenants[job.tenant].lease_seconds += seconds
         self._lease_seconds += seconds
         self.leases += 1
-        job.lease_seconds += seconds
-        for other in (job, *self._waiting.values()):
-            other.attained = aged(other.attained, seconds if other is job else 0.0)
+        share = seconds / len(run.jobs)
+        for job in run.jobs:
+            self._tenants[job.tenant].charged += share
+            self._tenants[job.tenant].lease_seconds += share
+            job.lease_seconds += share
+            job.attained = aged(job.attained, share)
+        for other in self._waiting.values():
+            for job in other.jobs:
+                job.attained = aged(job.attained, 0.0)
 
     def _grant(self) -> None:
         if self._holder is not None:
             return
-        chosen = choose_job(self.policy, self._ready(), last=self._last)
+        ready = self._ready()
+        chosen = choose_job(self.policy, [about for about, _ in ready.values()], last=self._last)
         if chosen is not None:
-            self._holder, self._last = self._waiting.pop(chosen), chosen
+            run = ready[chosen][1]
+            del self._waiting[run.number]
+            self._holder, self._last = run, chosen
+            run.is_open = False
             self._since = time.perf_counter()
-            self._holder.granted.release()
+            run.granted.release()
 
 
 class Suspended(Exception):  # noqa: N818  (no error: the run goes on later)
     """A run has saved its state, and ends here."""
 
 
-class JobTurns:
-    """The turns of one job (`system.turns.Turns`).
+class RunTurns:
+    """The turns of one run (`system.turns.Turns`).
 
-    Until its first lease a job holds `preparing`: what belongs to a graph is laid out by one job at a time.
+    Until its first lease a run holds `preparing`: what belongs to a graph is laid out by one run at a time.
     """
 
     def __init__(
-        self, job: Job, device: SharedDevice, lease_seconds: float, preparing: threading.Lock
+        self, run: Run, device: SharedDevice, lease_seconds: float, preparing: threading.Lock
     ) -> None:
         self.lease_seconds = lease_seconds
-        self._job, self._device, self._preparing = job, device, preparing
+        self._run, self._device, self._preparing = run, device, preparing
         self._prepares = False
 
     def prepare(self) -> None:
-        """Wait until this job may prepare its run."""
+        """Wait until this run may be prepared."""
         self._preparing.acquire()
         self._prepares = True
-        if self._job.is_cancelled:
+        if self._run.is_cancelled:
             raise CancelledError
-        self._job.state = "preparing"
+        self._run.set_state("preparing")
 
     def wait(self, save: Callable[[], bool] | None) -> None:
         self._end_preparing()
         while True:
-            if not self._job.is_suspending:
-                self._device.request(self._job)
-            if not self._job.is_suspending:
+            if not self._run.is_suspending:
+                self._device.request(self._run)
+            if not self._run.is_suspending:
+                self._run.settle()
                 return
-            self._device.give_back(self._job)
-            if not self._job.is_suspending:
+            self._device.give_back(self._run)
+            if not self._run.is_suspending:
                 continue
             if save is not None and save():
                 raise Suspended
-            self._job.is_suspending = False
-            log.warning("job %d goes on: its state could not be saved", self._job.number)
+            self._run.is_suspending = False
+            log.warning("job %d goes on: its state could not be saved", self._run.number)
 
     def leave(self) -> None:
-        """Give back all that the job holds."""
+        """Give back all that the run holds."""
         self._end_preparing()
-        self._device.leave(self._job)
+        self._device.leave(self._run)
 
     def _end_preparing(self) -> None:
         if self._prepares:
-            self._prepares, self._job.state = False, "running"
+            self._prepares = False
+            self._run.set_state("running")
             self._preparing.release()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -47,6 +46,7 @@ class JobRow:
         lease_seconds: What its leases took so far.
         device: Where it runs; None before it is admitted.
         num_bytes: What it takes by itself.
+        joined: With how many other jobs it ran as one.
     """
 
     number: int
@@ -59,6 +59,7 @@ class JobRow:
     lease_seconds: float
     device: str | None
     num_bytes: int
+    joined: int = 0
 
 
 class Job:
@@ -72,7 +73,8 @@ class Job:
         estimate: What it will take.
         state: Where it stands.
         supersteps: How many have run.
-        lease_seconds: What its leases took so far.
+        lease_seconds: What its leases took so far; of a run that was joined its share.
+        joined: With how many other jobs it runs as one: known from its first lease on.
         folder: Where its state logs lie; None where it has no name to go on by.
     """
 
@@ -96,7 +98,7 @@ class Job:
         self.graph: Graph | None = graph
         self.options = options
         self.device_name: str | None = None
-        self.is_cancelled, self.is_suspending, self.granted = False, False, threading.Semaphore(0)
+        self.is_cancelled, self.is_suspending, self.joined = False, False, 0
         self.folder: Path | None = None
         self.future: Future[Result] = Future()
         self.future.set_running_or_notify_cancel()  # from here on `cancel` alone ends it
@@ -150,6 +152,7 @@ class Job:
             self.lease_seconds,
             self.device_name,
             self.estimate.own_bytes,
+            self.joined,
         )
 
     def __repr__(self) -> str:

@@ -23,7 +23,7 @@ from typing import Any
 from sigps.errors import ConfigError, ServerError
 from sigps.graph.graph import Graph
 from sigps.job.result import Result
-from sigps.serve.devices import JobTurns, SharedDevice
+from sigps.serve.devices import RunTurns, SharedDevice
 from sigps.serve.job import Estimate, Job
 from sigps.serve.shared_graph import SharedGraph
 from sigps.serve.wire import FrameError, error_of, read_frame, read_tables, result_of, send_frame, send_tables
@@ -117,7 +117,7 @@ class OwnJob(Job):
             if self._process is not None and self._process.returncode is None:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
-    def run_on(self, device: SharedDevice, turns: JobTurns, shared: Callable[[], SharedGraph]) -> KeptTables:
+    def run_on(self, device: SharedDevice, turns: RunTurns, shared: Callable[[], SharedGraph]) -> KeptTables:
         """Run it, in the thread of this job; return when the process is gone.
 
         Raises:
@@ -153,7 +153,7 @@ class OwnJob(Job):
                     self._process.wait()
 
     def _converse(
-        self, connection: socket.socket, device: SharedDevice, turns: JobTurns, graph: SharedGraph
+        self, connection: socket.socket, device: SharedDevice, turns: RunTurns, graph: SharedGraph
     ) -> KeptTables:
         """Give the process its task, grant its turns, take what comes of it."""
         code = self.code

@@ -59,6 +59,7 @@ class _Keys(Section):
     quantum: Annotated[float, Field(gt=0)] = 0.01
     turns: Literal["fair_share", "round_robin", "least_attained"] = "fair_share"
     placing: Literal["least_memory", "round_robin", "weighted_times"] = "least_memory"
+    lanes: Literal["auto", "never"] = "auto"
     graphs: dict[str, dict[str, Any]]
     programs: list[str] = ["sigps.apps:*"]
     tenants: dict[str, TenantSection] = {}
@@ -127,7 +128,7 @@ def read_pool_file(path: str | Path, socket: str | None = None) -> PoolFile:
     where = default_socket() if keys.socket is None else str(folder / Path(keys.socket).expanduser())
     memory = None if keys.memory is None else bytes_of(keys.memory, f"{path}: memory")
     snapshots = None if keys.snapshots is None else str(folder / Path(keys.snapshots).expanduser())
-    options = keys.model_dump(include={"devices", "quantum", "turns", "placing"})
+    options = keys.model_dump(include={"devices", "quantum", "turns", "placing", "lanes"})
     options |= {"memory": memory, "snapshots": snapshots}
     return PoolFile(
         socket=where if socket is None else os.path.abspath(socket),

@@ -13,6 +13,7 @@ from sigps.graph.graph import Graph
 from sigps.graph.measures.neighbourhood import neighbourhoods
 from sigps.model.vertex import Vertex
 from sigps.system.data_locator import DataLocator
+from sigps.system.turns import current_turns
 
 __all__ = ["run_side_by_side"]
 
@@ -29,6 +30,8 @@ def run_side_by_side(
     ranks_here: int = 1,
 ) -> Iterator[LaneRun]:
     """Run programs of one class, and one compiled code; yield what each left, in order.
+
+    All run in one lease where the thread takes turns (`turns.py`): a wave of lanes ends with its last superstep.
 
     Args:
         graph: The graph, on one rank.
@@ -54,4 +57,7 @@ def run_side_by_side(
             found = neighbourhoods(graph, spec.count_share(executable, threads))
             begins = {name: getattr(found, measure) for name, measure in measures.items()} | begins
         context = RunContext(programs[0], executable, subgraph, exchange, threads, options)
-        yield from spec.run_lanes(context, ManyRuns(programs, begins, max_supersteps, wanted, ranks_here))
+        many, turns = ManyRuns(programs, begins, max_supersteps, wanted, ranks_here), current_turns()
+        if turns is not None:
+            many = replace(many, on_ready=lambda: turns.wait(None))
+        yield from spec.run_lanes(context, many)

@@ -109,7 +109,7 @@ def pool(folder: Path) -> Iterator[sigps.Pool]:
         pool.graph("rmat", GRAPH)
         other = pool.submit(PageRank(iterations=10**7), "rmat", tenant="other")
         yield pool
-        for job in pool._active():
+        for job in pool._dispatcher.active():
             if job is not other:
                 job.cancel()
         before = other.supersteps

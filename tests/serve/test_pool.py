@@ -60,7 +60,7 @@ def test_a_short_job_does_not_wait_for_the_end_of_a_long_one() -> None:
 
 
 def test_leases_follow_weights() -> None:
-    with sigps.pool("python", quantum=0.002) as pool:
+    with sigps.pool("python", quantum=0.002, lanes="never") as pool:
         pool.graph("path", Graph.from_edges([0, 1], [1, 2]))
         jobs = [
             pool.submit(PageRank(iterations=10_000_000), "path", tenant=name, weight=weight)

@@ -176,10 +176,19 @@ def run_waves(context: RunContext, many: ManyRuns) -> Iterator[LaneRun]:
         finally:
             free.append(lanes)
 
+    is_ready = False
+
+    def ready() -> None:
+        nonlocal is_ready
+        if not is_ready:
+            is_ready = True
+            many.on_ready()
+
     choose = functools.partial(choose_lanes, len(programs), threads.count, n, row, most_bytes)
     may_be_apart = has_one_order(native)
     with watching() if native.has_open_loops else nullcontext():
         if may_be_apart and choose(1.0) < choose():  # lanes pay where vertices run in several
+            ready()
             for result in run_apart(context, many, programs[: threads.count]):
                 pairs = itertools.pairwise(result.stats)
                 active += [after.active for before, after in pairs if before.messages]
@@ -189,6 +198,7 @@ def run_waves(context: RunContext, many: ManyRuns) -> Iterator[LaneRun]:
         while done < len(programs):
             chosen = choose(occupancy) or 1
             if chosen == 1 and may_be_apart:
+                ready()
                 yield from run_apart(context, many, programs[done:])
                 return
             if chosen != width:
@@ -198,6 +208,9 @@ def run_waves(context: RunContext, many: ManyRuns) -> Iterator[LaneRun]:
             starts = range(done, len(programs), share)[:at_once]
             waves = [range(start, min(start + share, len(programs))) for start in starts]
             free += [Lanes(context, native, width, many) for _ in range(threads.count - len(free))]
+            if not is_ready:
+                free[0].compile(programs[0])
+                ready()
             for results in threads.map(run, waves):
                 yield from results
             done = waves[-1].stop
@@ -241,39 +254,50 @@ class Lanes:
         self._owned = OwnedVertices(subgraph.ids, subgraph.incoming.offsets, subgraph.out_degrees, walked)
         self._loop = native.loop("run_lanes", num_lanes=width)
 
+    def compile(self, program: Vertex) -> None:
+        """Compile the loop, or read it from the cache, for runs of a program: it runs no lane."""
+        wave = self._wave([program])
+        wave.alive = 0
+        self._supersteps(wave, 0, self._limits(1))
+
     def run(self, programs: Sequence[Vertex], max_supersteps: int | None) -> list[LaneRun]:
         """Run at most k programs to their ends."""
         began = time.perf_counter()
-        wave = _Wave(self._context, programs, self._width, counts_idle=self._program.monotone is not None)
+        wave, limits = self._wave(programs), self._limits(max_supersteps or 1 << 62)
         self._clear(wave.alive)
         sent_edges, rows_of_calls = 0, []
-        subgraph, options = self._context.subgraph, self._context.options
-        is_early = self._program.early_exit is not EarlyExit.NEVER
-        limits = LaneLimits(
-            np.uint64(0),
-            max_supersteps or 1 << 62,
-            _MOST_WORK,
-            _PULL_GAIN_EARLY if is_early else _PULL_GAIN,
-            FORCED[options.forced],
-        )
-        arguments = LoopArguments(0, subgraph.num_vertices, subgraph.num_edges, (), ())
-        rows_a_call = 1 if wave.asks_always else _ROWS
         while wave.alive:
-            cells = (*[rows_a_call * self._width] * 3, rows_a_call)
-            limits = limits._replace(counts_idle=np.uint64(wave.counts_idle))
-            account = LaneAccount._make(np.zeros(size, dtype=np.int64) for size in cells)
-            done, alive, sent_edges, runs, visits = self._loop(
-                np.uint64(wave.alive), sent_edges, arguments, limits, *self._edges, self._owned, self._memory,
-                self._masks, self._sets, self._native.empty, wave.params, wave.values, wave.totals, wave.identity,
-                wave.counts, account,
-            )  # fmt: skip
-            wave.alive = int(alive)
+            done, account, sent_edges = self._supersteps(wave, sent_edges, limits)
             rows_of_calls.append((done, account))
-            self.runs, self.visits = self.runs + runs, self.visits + visits
             if wave.asks_always or not wave.alive:
                 counted = account.counted if wave.asks_always else None
                 self._wake(wave.ask_masters(limits.end, self._num_left, counted))
         return self._results(wave, rows_of_calls, time.perf_counter() - began)
+
+    def _wave(self, programs: Sequence[Vertex]) -> _Wave:
+        return _Wave(self._context, programs, self._width, counts_idle=self._program.monotone is not None)
+
+    def _limits(self, end: int) -> LaneLimits:
+        is_early = self._program.early_exit is not EarlyExit.NEVER
+        gain = _PULL_GAIN_EARLY if is_early else _PULL_GAIN
+        return LaneLimits(np.uint64(0), end, _MOST_WORK, gain, FORCED[self._context.options.forced])
+
+    def _supersteps(self, wave: _Wave, sent_edges: int, limits: LaneLimits) -> tuple[int, LaneAccount, int]:
+        """Run some supersteps of the lanes that go on; return how many, their account, and the last senders' edges."""
+        subgraph, num_rows = self._context.subgraph, 1 if wave.asks_always else _ROWS
+        account = LaneAccount._make(
+            np.zeros(size, dtype=np.int64) for size in (*[num_rows * self._width] * 3, num_rows)
+        )
+        arguments = LoopArguments(0, subgraph.num_vertices, subgraph.num_edges, (), ())
+        limits = limits._replace(counts_idle=np.uint64(wave.counts_idle))
+        done, alive, sent_edges, runs, visits = self._loop(
+            np.uint64(wave.alive), sent_edges, arguments, limits, *self._edges, self._owned, self._memory,
+            self._masks, self._sets, self._native.empty, wave.params, wave.values, wave.totals, wave.identity,
+            wave.counts, account,
+        )  # fmt: skip
+        wave.alive = int(alive)
+        self.runs, self.visits = self.runs + runs, self.visits + visits
+        return done, account, sent_edges
 
     def _clear(self, alive: int) -> None:
         masks, sets, n = self._masks, self._sets, len(self._masks.has)

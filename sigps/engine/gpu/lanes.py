@@ -35,6 +35,7 @@ def run_side_by_side(context: RunContext, many: ManyRuns) -> Iterator[LaneRun]:
     most = min(MOST_AT_ONCE, len(programs))
     _engine(context, programs[0], begins, 1)  # what it finds of the graph all use
     cupy.cuda.get_current_stream().synchronize()
+    many.on_ready()
     streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(most)]
     lanes: list[_Lane] = []
     ended: dict[int, LaneRun] = {}

@@ -1,0 +1,351 @@
+"""The jobs of a pool from submission to end: which wait, when they are admitted, and the threads that run them."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from typing import Any
+
+from sigps.errors import ConfigError, StateLogError
+from sigps.graph.graph import Graph
+from sigps.host_memory import available_memory
+from sigps.serve.admission import Budget
+from sigps.serve.devices import RunTurns, SharedDevice, Suspended, Tenant
+from sigps.serve.job import Job, JobRow, JobState
+from sigps.serve.joining import Joining, Times
+from sigps.serve.own_code import OwnJob
+from sigps.serve.placing import GpuLoad, PlacingPolicy, choose_gpu
+from sigps.serve.runs import LanesBroken, Run, results_of
+from sigps.serve.shared_graph import SharedGraph
+from sigps.serve.states import forget_state
+from sigps.serve.turns import Ready, joined
+
+__all__ = ["Dispatcher"]
+
+_SHOWN = 100  # ended jobs in the table
+
+
+class Dispatcher:
+    """Jobs, and the devices on which they run. All that waits for something does so without the lock.
+
+    Args:
+        names: The engine of each device.
+        threads: Of a run on CPU cores.
+        memory: Bytes that graphs and jobs on a device may take; None for what is available.
+        quantum: Seconds of a lease.
+        placing: Which device a job gets.
+        lanes: Whether jobs are joined.
+        shared: Returns the copy of a graph for other processes.
+
+    Attributes:
+        lock: Held where jobs, tenants and budgets change.
+        preparing: Held by the run that is being prepared.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        threads: int,
+        memory: int | None,
+        quantum: float,
+        placing: PlacingPolicy,
+        lanes: Joining,
+        shared: Callable[[Graph], SharedGraph],
+    ) -> None:
+        self.lock, self.preparing = threading.RLock(), threading.Lock()
+        self.tenants: dict[str, Tenant] = defaultdict(Tenant)
+        self.devices = [
+            SharedDevice(f"{name} {i}", name, threads, self.tenants, self.lock)
+            for i, name in enumerate(names)
+        ]
+        on_cores = sum(name != "cuda" for name in names)
+        self.budgets = [Budget(memory or _free_bytes(name, on_cores)) for name in names]
+        self._quantum, self._placing, self._lanes, self._shared = quantum, placing, lanes, shared
+        self.waiting: deque[Job] = deque()
+        self.running: dict[int, Job] = {}
+        self.suspended: dict[int, Job] = {}
+        self._runs: dict[int, Run] = {}  # of running jobs, by these
+        self._threads: dict[int, threading.Thread] = {}
+        self._ended: deque[JobRow] = deque(maxlen=_SHOWN)
+        self._history: dict[tuple[str, str], tuple[int, float]] = {}
+        self._times: dict[tuple[str, str, str], Times] = defaultdict(Times)
+        self._count, self._last = 0, -1
+
+    def take(self, make: Callable[[int], Job], weight: float | None) -> Job:
+        """Take a job that `make` makes of its number.
+
+        Raises:
+            ConfigError: If it would fit on no device with no other job there.
+        """
+        with self.lock:
+            job = make(self._count)
+            for number, budget in enumerate(self.budgets):
+                try:
+                    budget.check(_layout(job), job.estimate)
+                    break
+                except ConfigError:
+                    if number == len(self.budgets) - 1:
+                        raise
+            self._count += 1
+            mine = self.tenants[job.tenant]
+            mine.weight = mine.weight if weight is None else float(weight)
+            self.enter(job)
+        return job
+
+    def enter(self, job: Job) -> None:
+        """Let a job wait for memory; its tenant has no credit for the time without jobs. The lock is held."""
+        competing = self.competing()
+        if all(other.tenant != job.tenant for other in competing):
+            mine, others = self.tenants[job.tenant], {other.tenant for other in competing}
+            tenants = [(name, self.tenants[name]) for name in others]
+            mine.charged = joined(
+                mine.charged, mine.weight, [Ready(0, name, t.weight, t.charged) for name, t in tenants]
+            )
+        job.state = "waiting for memory"
+        self.waiting.append(job)
+        self.admit()
+
+    def admit(self) -> None:
+        """Start the jobs that fit, in order; one that can be joined to a run goes with that. The lock is held."""
+        while self.waiting:
+            job = self.waiting[0]
+            key = _layout(job)
+            loads = [self._load(i, key, job) for i in range(len(self.devices))]
+            chosen = choose_gpu(
+                self._placing,
+                loads,
+                program=job.program_name,
+                num_bytes=0,
+                seconds=job.estimate.seconds or 1.0,
+                last=self._last,
+            )
+            if chosen is None:
+                return
+            self.waiting.popleft()
+            device = self.devices[chosen]
+            self._last, job.device_name = chosen, device.name
+            self.budgets[chosen].take(key, job.estimate)
+            self.running[job.number] = job
+            times = self._times[_kind(job, device)]
+            here = (run for run in self._open_runs() if run.jobs[0].device_name == device.name)
+            run = next((run for run in here if run.takes(job, times, self._quantum)), None)
+            if run is None:
+                self._start(job, chosen, may_join=self._lanes == "auto")
+            else:
+                run.join(job)
+                self._runs[job.number] = run
+
+    def cancel(self, job: Job) -> bool:
+        """End a job before its next lease; return whether it had not ended before."""
+        with self.lock:
+            if job in self.waiting:
+                self.waiting.remove(job)
+                forget_state(job)
+                self._end(job, "cancelled")
+                job.future.set_exception(CancelledError())
+                self.admit()
+                return True
+            if self.suspended.get(job.number) is job:
+                forget_state(job)
+                self.leave(job)
+                return True
+            if job.number not in self.running:
+                return False
+            run = self._runs[job.number]
+            if len(run.jobs) > 1:  # the others go on without it; its bytes are the run's to its end
+                run.drop(job)
+                self._left(job, "cancelled")
+                job.future.set_exception(CancelledError())
+                return True
+            job.is_cancelled = True
+            self.wake(job)
+        job.stop()
+        return True
+
+    def wake(self, job: Job) -> None:
+        """Let a running job that is to end or to leave go on at once where it waits. The lock is held."""
+        for device in self.devices:
+            device.wake(self._runs[job.number])
+
+    def leave(self, job: Job) -> None:
+        """End a suspended job."""
+        with self.lock:
+            del self.suspended[job.number]
+            self._end(job, "cancelled")
+        job.future.set_exception(CancelledError())
+
+    def join_threads(self) -> None:
+        """Wait until no job runs or waits for memory."""
+        while True:
+            with self.lock:
+                threads = list(self._threads.values())
+            if not threads:
+                return
+            for thread in threads:
+                thread.join()
+
+    def competing(self) -> list[Job]:
+        """Return the jobs that have not ended and are not suspended."""
+        with self.lock:
+            return [*self.waiting, *self.running.values()]
+
+    def active(self) -> list[Job]:
+        """Return the jobs that have not ended."""
+        with self.lock:
+            return [*self.waiting, *self.running.values(), *self.suspended.values()]
+
+    def rows(self) -> list[JobRow]:
+        """Return those that have not ended and the last hundred others, newest first."""
+        with self.lock:
+            rows = [*self._ended, *(job.row() for job in self.active())]
+        return sorted(rows, key=lambda row: -row.number)
+
+    def num_active(self) -> Counter[str]:
+        """Return how many jobs of each tenant have not ended and are not suspended."""
+        return Counter(job.tenant for job in self.competing())
+
+    def mean_seconds(self, program: str, graph: str) -> float | None:
+        """Return the mean seconds of leases of jobs with a program on a graph that ended; None before the first."""
+        count, total = self._history.get((program, graph), (0, 0.0))
+        return total / count if count else None
+
+    def _open_runs(self) -> list[Run]:
+        return [run for run in dict.fromkeys(self._runs.values()) if run.is_open]
+
+    def _load(self, number: int, key: tuple[int, str], job: Job) -> GpuLoad:
+        """Return a device as `choose_gpu` sees it: bytes left once the job is there, negative where it does not fit."""
+        budget, device = self.budgets[number], self.devices[number]
+        missing = budget.missing_bytes(key, job.estimate)
+        if isinstance(job, OwnJob) and device.engine == "cuda":
+            missing = budget.num_bytes  # a process of its own has no GPU
+        here = [other for other in self.running.values() if other.device_name == device.name]
+        return GpuLoad(
+            -missing if missing else budget.free_bytes,
+            seconds=sum(other.estimate.seconds or 1.0 for other in here),
+            programs=tuple(other.program_name for other in here),
+        )
+
+    def _start(self, job: Job, number: int, *, may_join: bool) -> None:
+        """Give an admitted job a run and a thread. The lock is held."""
+        run = Run(job, is_open=may_join, engine=self.devices[number].engine)
+        self._runs[job.number] = run
+        thread = threading.Thread(target=self._work, args=(run, number), name=f"sigps job {job.number}")
+        self._threads[job.number] = thread
+        thread.start()
+
+    def _work(self, run: Run, number: int) -> None:
+        """Run one run, in its own thread."""
+        device, error, first = self.devices[number], None, run.jobs[0]
+        results: dict[int, Any] = {}  # of own code tables
+        turns = RunTurns(run, device, self._quantum, self.preparing)
+        try:
+            if isinstance(first, OwnJob):
+                results = {first.number: first.run_on(device, turns, lambda: self._shared(run.graph))}
+            else:
+                results = results_of(run, turns, device)
+        except BaseException as failure:  # the jobs' callers get it
+            error = failure
+        turns.leave()
+        with self.lock:
+            run.is_open = False
+            if error is not None and self._goes_on(run, number, error):
+                return
+            self._finish(run, number)
+            ended = [self._ended_as(job, results.get(job.number), error) for job in run.jobs]
+            if results:
+                self._learn(run, device)
+            self.admit()
+        for future, result, failed in ended:
+            if failed is None:
+                future.set_result(result)
+            else:
+                future.set_exception(failed)
+
+    def _goes_on(self, run: Run, number: int, error: BaseException) -> bool:
+        """Tell whether jobs of a run that ended with an error go on otherwise, and let them. The lock is held."""
+        if isinstance(error, Suspended) and not run.is_cancelled:
+            self._finish(run, number)
+            (job,) = run.jobs
+            del self._runs[job.number], self.running[job.number]
+            job.device_name, wanted, job.is_suspending = None, job.is_suspending, False
+            if wanted:
+                job.state = "suspended"
+                self.suspended[job.number] = job
+                self.admit()
+            else:  # `resume` came while it was saving
+                self.enter(job)
+            return True
+        if len(run.jobs) == 1 and not isinstance(error, LanesBroken):
+            return False
+        # Each job by itself meets its own error, and no other's.
+        if isinstance(error, LanesBroken) and str(error):
+            self._times[_kind(run.jobs[0], self.devices[number])].obstacle = str(error)
+        self._finish(run, number, kept=run.jobs)
+        for job in run.jobs:
+            job.joined = 0
+            self._start(job, number, may_join=False)
+        return True
+
+    def _finish(self, run: Run, number: int, kept: Sequence[Job] = ()) -> None:
+        """Forget a run's thread, and give back the bytes of its jobs but for those that are kept. The lock is held."""
+        del self._threads[run.number]
+        for job in run.admitted:
+            if job not in kept:
+                self.budgets[number].give_back(job.estimate)
+
+    def _ended_as(self, job: Job, result: Any, error: BaseException | None) -> tuple[Any, Any, Any]:
+        """End a running job; return its future, and what that is to have. The lock is held."""
+        if isinstance(error, Suspended):
+            error = CancelledError()
+        if result is None and error is None:
+            error = CancelledError()
+        if not isinstance(error, StateLogError):  # of another job of that name
+            forget_state(job)
+        if result is not None:
+            key = job.program_name, job.graph_name
+            count, total = self._history.get(key, (0, 0.0))
+            self._history[key] = count + 1, total + job.lease_seconds
+        is_cancelled = isinstance(error, CancelledError)
+        self._left(job, "done" if error is None else "cancelled" if is_cancelled else "failed")
+        return job.future, result, error
+
+    def _learn(self, run: Run, device: SharedDevice) -> None:
+        """Note what a run took, for the next ones. The lock is held."""
+        times = self._times[_kind(run.jobs[0], device)]
+        seconds = sum(job.lease_seconds for job in run.jobs)
+        if run.num_lanes > 1:
+            times.record_lanes(run.num_lanes, seconds)
+        else:
+            times.record_alone(seconds)
+
+    def _left(self, job: Job, state: JobState) -> None:
+        del self._runs[job.number], self.running[job.number]
+        self._end(job, state)
+
+    def _end(self, job: Job, state: JobState) -> None:
+        job.state, job.graph = state, None
+        self.tenants[job.tenant].ended[state] += 1
+        self._ended.append(job.row())
+
+
+def _layout(job: Job) -> tuple[int, str]:
+    """Return what jobs share that take the same bytes of a graph."""
+    if isinstance(job, OwnJob):
+        return id(job.graph), "copy"
+    declared = job.program.declaration
+    way = "both" if declared.both_ways else "directed" if declared.directed else "undirected"
+    return id(job.graph), way
+
+
+def _kind(job: Job, device: SharedDevice) -> tuple[str, str, str]:
+    return job.program_name, job.graph_name, device.engine
+
+
+def _free_bytes(device: str, num_on_cores: int) -> int:
+    if device != "cuda":
+        return available_memory() // num_on_cores
+    from sigps.device.cuda import free_bytes
+
+    return free_bytes()

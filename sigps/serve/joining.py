@@ -1,0 +1,153 @@
+"""Which jobs run as one, and how many: pure functions of what they are, and of what such runs took before.
+
+Jobs of one class on one graph with the same options are one run, where they have the same parameters, or lanes of one
+run (`job/many.py`), where their parameters differ in numbers and that was faster so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sigps.compiler.program import VertexProgram
+from sigps.serve.job import Job
+
+__all__ = ["Joining", "Times", "are_equal", "differing", "is_joinable", "lanes_of", "most_lanes", "why_apart"]
+
+Joining = Literal["auto", "never"]
+
+_MOST = 64
+"""Lanes of one run at most: a bit of a word each."""
+
+_QUANTA = 10.0
+"""How long a run of lanes may have the device, which it has to its end, in quanta."""
+
+_SEVERAL = 4
+"""Runs alone, and lanes, from which on their means are compared."""
+
+_SUMS = ("sum", "prod", "user")
+"""How messages combine in an order that lanes have otherwise than a run alone."""
+
+
+@dataclass
+class Times:
+    """What runs of one program on one graph took of a device so far.
+
+    Attributes:
+        runs, seconds, longest: Of those alone: how many, what they took, and the longest of them.
+        lanes, lane_seconds: Lanes, and what they took.
+        obstacle: Why lanes were refused when they were to run; empty where they were not.
+    """
+
+    runs: int = 0
+    seconds: float = 0.0
+    longest: float = 0.0
+    lanes: int = 0
+    lane_seconds: float = 0.0
+    obstacle: str = ""
+
+    def record_alone(self, seconds: float) -> None:
+        """Take the seconds of one run."""
+        self.runs, self.seconds = self.runs + 1, self.seconds + seconds
+        self.longest = max(self.longest, seconds)
+
+    def record_lanes(self, lanes: int, seconds: float) -> None:
+        """Take the seconds of a run of several lanes."""
+        self.lanes, self.lane_seconds = self.lanes + lanes, self.lane_seconds + seconds
+
+
+def most_lanes(times: Times, quantum: float) -> int:
+    """Return how many lanes a run may have; 1 where jobs run alone. Pure.
+
+    They do before one has, so that its seconds are known; where lanes took longer, by several of both, since a run
+    from a vertex without edges takes nothing; and where fewer than two end within ten quanta, for which nobody else
+    would have the device.
+
+    >>> most_lanes(Times(), 0.01), most_lanes(Times(2, 0.01, 0.008), 0.01), most_lanes(Times(1, 0.2, 0.2), 0.01)
+    (1, 12, 1)
+    >>> most_lanes(Times(4, 0.02, 0.008, lanes=8, lane_seconds=0.08), 0.01)
+    1
+    """
+    if not times.runs or times.obstacle:
+        return 1
+    is_known = times.runs >= _SEVERAL and times.lanes >= _SEVERAL
+    if is_known and times.lane_seconds / times.lanes >= times.seconds / times.runs:
+        return 1
+    longest = max(times.longest, times.lane_seconds / max(1, times.lanes), 1e-9)
+    return max(1, min(_MOST, int(_QUANTA * quantum / longest)))
+
+
+def why_apart(program: VertexProgram | None, options: Mapping[str, Any], varied: Sequence[str]) -> str:
+    """Say why runs that differ in some parameters are no lanes with the bits of runs alone; empty where they are. Pure.
+
+    Args:
+        program: What the compiler derived; None for the interpreter.
+        options: Of `sigps.run`, those that were given.
+        varied: The parameters.
+    """
+    if program is None:
+        return "the interpreter has one run at a time"
+    if program.lanes_obstacle:
+        return program.lanes_obstacle
+    by_run = [field.name for field in program.params if not field.is_table]
+    if fixed := [name for name in varied if name not in by_run]:
+        return f"{fixed[0]} is a table, or fixed when the program is compiled"
+    asynchronous = options.get("asynchronous", "auto")
+    if asynchronous is True or options.get("schedule", "vertex") != "vertex":
+        return "asynchronous=True and schedule='edge' have one run at a time"
+    if asynchronous and (program.priority_form is not None or program.path_lengths is not None):
+        return "alone its supersteps may be other ones; asynchronous=False has those of BSP"
+    sums_messages = any(op in _SUMS for op in program.slot_ops)
+    sums_floats = any(a.kind == "sum" and a.field.dtype().base.kind == "f" for a in program.aggregators)
+    if (sums_messages or sums_floats) and not options.get("deterministic", False):
+        return "its sums may be rounded otherwise; deterministic=True rounds them one way"
+    return ""
+
+
+def is_joinable(job: Job) -> bool:
+    """Tell whether a job may run as one with others: its class runs here, and its state is not saved."""
+    if job.program is None or job.folder is not None or job.options.get("trace") is not None:
+        return False
+    return not job.program.declaration.edge_states  # results would share their arrays
+
+
+def are_equal(one: Job, other: Job) -> bool:
+    """Tell whether two jobs are of one class, on one version of a graph, with the same options but for the seed."""
+    if type(one.program) is not type(other.program) or one.graph is not other.graph:
+        return False
+    return not _differing({**one.options, "seed": None}, {**other.options, "seed": None})
+
+
+def differing(one: Job, other: Job) -> list[str]:
+    """Return the parameters in which two jobs of one class differ; `seed`, an option, is one of them."""
+    seeds = [job.options.get("seed", 0) for job in (one, other)]
+    names = _differing(one.program.params, other.program.params)
+    return names if _is_same(*seeds) else [*names, "seed"]
+
+
+def lanes_of(jobs: Sequence[Job]) -> list[list[Job]]:
+    """Return jobs by their lanes: those that differ in nothing have one."""
+    lanes: list[list[Job]] = []
+    for job in jobs:
+        for lane in lanes:
+            if not differing(lane[0], job):
+                lane.append(job)
+                break
+        else:
+            lanes.append([job])
+    return lanes
+
+
+def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    names = [*one, *(name for name in other if name not in one)]
+    missing = object()
+    return [name for name in names if not _is_same(one.get(name, missing), other.get(name, missing))]
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Tell whether values are the same in every bit; arrays and the like where they are one object."""
+    if one is other:
+        return True
+    is_plain = isinstance(one, (bool, int, float, str)) and type(one) is type(other)
+    return is_plain and repr(one) == repr(other)

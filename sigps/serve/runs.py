@@ -1,0 +1,197 @@
+"""A run of a pool: what one thread does for a job, or for several that were joined."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from sigps.engine.stats import SuperstepStats
+from sigps.errors import ConfigError
+from sigps.graph.graph import Graph
+from sigps.job.many import run_lanes
+from sigps.job.result import Result
+from sigps.job.run import run as run_alone
+from sigps.serve.job import Job, JobState
+from sigps.serve.joining import Times, are_equal, differing, is_joinable, lanes_of, most_lanes, why_apart
+from sigps.system.checkpoint.state_log import Checkpoint
+from sigps.system.turns import taking_turns
+
+__all__ = ["Joined", "LanesBroken", "Run", "results_of"]
+
+_SAVE_SECONDS = 60.0  # from one state log of a job with a name to the next
+
+
+class Joined(Exception):  # noqa: N818  (no error: it goes on in lanes)
+    """A run has its first lease, and jobs beside the one that it was made ready for."""
+
+
+class LanesBroken(Exception):  # noqa: N818
+    """A run of several lanes ended with an error of one of them; each job runs by itself."""
+
+
+class Run:
+    """A job, or several, in one thread of a pool. The pool's lock is held where jobs come or go.
+
+    Attributes:
+        number: That of its first job.
+        jobs: Those that it is for, at least one: who is cancelled before the others leaves it.
+        started: The job whose program it was made ready for.
+        graph: On which it runs.
+        is_open: Whether it still takes jobs: until its first lease.
+        granted: Released when it has the device.
+        admitted: All jobs that it took, whose bytes it keeps to its end.
+        num_lanes: How many it went in; 1 before that, and alone.
+    """
+
+    def __init__(self, job: Job, *, is_open: bool, engine: str) -> None:
+        self.number, self.started = job.number, job
+        self.jobs: tuple[Job, ...] = (job,)  # replaced, not changed: other threads look through it
+        self.admitted = [job]
+        assert job.graph is not None
+        self.graph: Graph = job.graph
+        self.is_open = is_open and is_joinable(job)
+        self.granted = threading.Semaphore(0)
+        self.num_lanes = 1
+        self._engine = engine
+        self._is_settled = not self.is_open
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether nobody waits for it."""
+        return all(job.is_cancelled for job in self.jobs)
+
+    @property
+    def is_suspending(self) -> bool:
+        """Whether its job, which then is its only one, is to save its state."""
+        return self.jobs[0].is_suspending
+
+    @is_suspending.setter
+    def is_suspending(self, value: bool) -> None:
+        self.jobs[0].is_suspending = value
+
+    def takes(self, job: Job, times: Times, quantum: float) -> bool:
+        """Tell whether a job may join it: the same as one of its jobs, or one lane more that pays."""
+        first = self.jobs[0]
+        if not self.is_open or self.is_cancelled or not is_joinable(job) or not are_equal(first, job):
+            return False
+        lanes = lanes_of(self.jobs)
+        if any(not differing(lane[0], job) for lane in lanes):
+            return True
+        if len(lanes) >= most_lanes(times, quantum):
+            return False
+        varied = [name for name in differing(first, job) if name != "seed"]
+        return not why_apart(_derived(first, self._engine), first.options, varied)
+
+    def join(self, job: Job) -> None:
+        """Take a job."""
+        self.jobs = (*self.jobs, job)
+        self.admitted.append(job)
+
+    def drop(self, job: Job) -> None:
+        """Go on without a job; not its last one."""
+        self.jobs = tuple(other for other in self.jobs if other is not job)
+
+    def set_state(self, state: JobState) -> None:
+        """Say of all its jobs where they stand."""
+        for job in self.jobs:
+            job.state = state
+
+    def settle(self) -> None:
+        """Have the first lease: after it no job joins.
+
+        Raises:
+            Joined: If it is not ready for what it is to do: for one lane, that of `started`.
+        """
+        if self._is_settled:
+            return
+        self._is_settled = True
+        jobs = self.jobs
+        for job in jobs:
+            job.joined = len(jobs) - 1
+        lanes = lanes_of(jobs)
+        if len(lanes) > 1 or differing(lanes[0][0], self.started):
+            raise Joined
+
+    def record(self, stats: Sequence[SuperstepStats]) -> None:
+        """Take the statistics of its supersteps so far."""
+        for job in self.jobs:
+            job.record(stats)
+
+
+def results_of(run: Run, turns: Any, device: Any) -> dict[int, Result]:
+    """Run it, in this thread, and return the results by the jobs' numbers.
+
+    Args:
+        run: What runs.
+        turns: The run's turns (`devices.RunTurns`).
+        device: Where it runs (`devices.SharedDevice`).
+
+    Raises:
+        LanesBroken: If one of several lanes failed, or they cannot be lanes.
+    """
+    options: dict[str, Any] = {"device": device.engine, "threads": device.threads}
+    while True:
+        turns.prepare()
+        job = run.started
+        try:
+            with taking_turns(turns):
+                result = run_alone(
+                    job.program, run.graph, progress=run.record, **options, **_saving(job), **job.options
+                )
+        except Joined:
+            device.give_back(run)
+        else:
+            break
+        lanes = lanes_of(run.jobs)
+        if len(lanes) > 1:
+            return _in_lanes(run, lanes, turns, options)
+        run.started = lanes[0][0]  # the job that it was made ready for is cancelled
+    jobs = run.jobs
+    for job in jobs:
+        job.supersteps = result.supersteps
+    return {job.number: result if i == 0 else _own_copy(result) for i, job in enumerate(jobs)}
+
+
+def _in_lanes(
+    run: Run, lanes: Sequence[Sequence[Job]], turns: Any, options: dict[str, Any]
+) -> dict[int, Result]:
+    found: dict[int, Result] = {}
+    run.num_lanes = len(lanes)
+    turns.prepare()
+    given = {name: value for name, value in lanes[0][0].options.items() if name != "seed"}
+    seeds = [lane[0].options.get("seed", 0) for lane in lanes]
+    try:
+        with taking_turns(turns):
+            results = run_lanes([lane[0].program for lane in lanes], run.graph, seeds, **options, **given)
+            for lane, result in zip(lanes, results, strict=True):
+                for i, job in enumerate(lane):
+                    job.supersteps = result.supersteps
+                    found[job.number] = result if i == 0 else _own_copy(result)
+    except Exception as error:
+        if run.is_cancelled:
+            raise
+        raise LanesBroken(str(error) if isinstance(error, ConfigError) else "") from error
+    return found
+
+
+def _derived(job: Job, engine: str) -> Any:
+    from sigps.job.preparing import check_program
+
+    return check_program(job.program, engine, job.options.get("precision", "double"))
+
+
+def _own_copy(result: Result) -> Result:
+    """Return a result that shares no array that may be changed."""
+    found = copy.copy(result)
+    found._fields = {name: values.copy() for name, values in result._fields.items()}
+    found.aggregators = copy.deepcopy(result.aggregators)
+    return found
+
+
+def _saving(job: Job) -> dict[str, Any]:
+    """Return the options of a run whose state is saved."""
+    if job.folder is None:
+        return {}
+    return {"checkpoint": Checkpoint(job.folder, seconds=_SAVE_SECONDS), "resume": True}
