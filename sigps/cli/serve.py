@@ -126,10 +126,9 @@ def jobs(page: str | None, socket: str | None) -> int:
         click.echo(f"wrote {page}")
         return 0
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("job", "program", "graph", "tenant", "state", "supersteps", "leases", "memory", "device", "joined"):
-        table.add_column(
-            name, justify="right" if name in ("job", "supersteps", "leases", "memory", "joined") else "left"
-        )
+    numbers = ("job", "supersteps", "leases", "memory", "joined")
+    for name in ("job", "program", "graph", "tenant", "state", *numbers[1:4], "device", "joined"):
+        table.add_column(name, justify="right" if name in numbers else "left")
     for row in connect(socket).jobs():
         about = (str(row.number), row.program, row.graph, row.tenant, row.state, f"{row.supersteps:,}")
         took = seconds_text(row.lease_seconds), bytes_text(row.num_bytes)

@@ -85,7 +85,7 @@ def test_figures_on_the_page_are_the_servers(browser: Any, served: Served) -> No
     assert opened.page.evaluate("document.documentElement.dataset.scheme") == "dark"
     last = served.last
     assert len(last.jobs) == 5
-    rows = [[j.number, j.supersteps, j.lease_seconds, j.num_bytes] for j in last.jobs]
+    rows = [[j.number, j.supersteps, j.lease_seconds, j.num_bytes, j.joined] for j in last.jobs]
     assert opened.values("#jobs tbody td[data-value]") == [str(value) for row in rows for value in row]
     states = opened.page.eval_on_selector_all("#jobs td:nth-child(6)", "all => all.map(c => c.textContent)")
     assert states == ["done", "failed", "done", "cancelled", "cancelled"]
