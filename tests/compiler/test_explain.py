@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sigps import Aggregator, Param, State, Vector, Vertex
-from sigps.apps import BFS, SSSP, WCC, BiTriDN, DegreeHistogram, KHop
+from sigps.apps import BFS, CDLP, SSSP, WCC, BiTriDN, DegreeHistogram, KHop
 from sigps.compiler.explain import explain
 
 
@@ -45,11 +45,13 @@ def test_lanes() -> None:
 
 def test_it_says_how_results_follow_updates():
     lines = {
-        cls: explain(cls).partition("updates      ")[2].partition("\n")[0] for cls in (SSSP, WCC, BFS, KHop)
+        cls: explain(cls).partition("updates      ")[2].partition("\n")[0]
+        for cls in (SSSP, WCC, BFS, KHop, CDLP)
     }
     assert lines[SSSP].startswith("incremental (monotone)")
     assert lines[SSSP].endswith("not those of a full run: parent")
     assert lines[WCC].startswith("incremental (monotone)")
     assert "not those" not in lines[WCC]
     assert lines[BFS].startswith("incremental (first arrival)")
+    assert lines[CDLP].startswith("incremental (fixed rounds)")
     assert lines[KHop].startswith("a full run after each batch: not monotone")

@@ -57,6 +57,7 @@ def build_functions(
         merge=_merge(names),
         contribute=_contribute(names["fold"], program, deterministic),
         edges_of=_edges_of if program.reads_edges else _no_edges,
+        edges_between=_edges_between if program.reads_edges else _no_edges,
         load_inbox=_load_lists if lists else _load_inbox,
         conclude=_conclude(names["fold"], tuple(a.persistent for a in program.aggregators)),
         stops_early=program.early_exit in (EarlyExit.FIRST, EarlyExit.LOWEST),
@@ -218,6 +219,10 @@ def _conclude(fold: Any, persistent: tuple[bool, ...]) -> Any:
 def _edges_of(walked, v):  # type: ignore[no-untyped-def]
     offsets = walked[0]
     return (offsets[v], offsets[v + ONE], *walked[1:])
+
+
+def _edges_between(walked, v):  # type: ignore[no-untyped-def]
+    return (walked[0][v], walked[1][v], *walked[2:])
 
 
 def _no_edges(walked, v):  # type: ignore[no-untyped-def]

@@ -2,6 +2,7 @@
 
     monotone        the old states stay; vertices that changes improve, or that lost what their key came from, go on
     first arrival   vertices act in the supersteps in which they did, but where messages came or went (`arrival.py`)
+    fixed rounds    all vertices run in each superstep; those run again that see something else there (`rounds.py`)
     full            the program runs anew
 
 A monotone program (`monotone.py`) has a fixed point that does not depend on the order in which messages are read. The
@@ -19,6 +20,7 @@ from sigps.compiler.program import HALT, SENT, VertexProgram
 from sigps.compiler.proofs.arrival import FirstArrival, first_arrival, retires
 from sigps.compiler.proofs.monotone import Guess, all_answers, find_obstacle, meanings
 from sigps.compiler.proofs.opaque import Casts, Count, CountReadError, Superstep, Unknown, functions
+from sigps.compiler.proofs.rounds import Rounds, rounds
 
 __all__ = ["Incremental", "incremental"]
 
@@ -33,13 +35,15 @@ class Incremental:
         witnesses: States that are valid, and perhaps not those of a full run.
         sends_keys: Whether what a vertex sends after superstep 0 follows from its key alone.
         level: Of a first arrival, the position among the states of the superstep in which a vertex acts.
+        rounds: Of a program in rounds, what was proved.
     """
 
-    kind: Literal["monotone", "first arrival", "full"]
+    kind: Literal["monotone", "first arrival", "fixed rounds", "full"]
     why: str
     witnesses: tuple[str, ...] = ()
     sends_keys: bool = False
     level: int = 0
+    rounds: Rounds | None = None
 
 
 def incremental(program: VertexProgram) -> Incremental:
@@ -49,8 +53,12 @@ def incremental(program: VertexProgram) -> Incremental:
         if isinstance(found, FirstArrival):
             why = "a vertex acts once, where the first message comes, keeps the superstep, and retires"
             return Incremental("first arrival", why, level=found.level)
+        in_rounds = rounds(program)
+        if isinstance(in_rounds, Rounds):
+            why = "all vertices run in each superstep, and only those again whose rows, messages or states changed"
+            return Incremental("fixed rounds", why, rounds=in_rounds)
         also = f"; no first arrival: {found}" if retires(program) else ""
-        return Incremental("full", f"not monotone: {obstacle}{also}")
+        return Incremental("full", f"not monotone: {obstacle}{also}; no fixed rounds: {in_rounds}")
     if any(field.measure for field in program.states):
         return Incremental("full", "a state begins with a measure of the graph, which updates change")
     if program.monotone is None:

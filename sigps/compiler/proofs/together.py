@@ -15,7 +15,7 @@ from typing import Any
 from sigps.compiler.program import Delivery, VertexProgram
 from sigps.native.trees import copied, walk
 
-__all__ = ["sends_together"]
+__all__ = ["acts_together", "sends_together"]
 
 _OF_A_VERTEX = frozenset({"__vertex", "__state", "__inbox", "__has", "__edges", "__direct"})
 _FLAGS = {"__halt": "halts", "__retired": "retires", "__sent": "sends"}
@@ -37,19 +37,35 @@ class _DiffersError(Exception):
 
 def sends_together(program: VertexProgram) -> bool:
     """Return whether in every superstep all vertices with out-edges send along them, or none does."""
+    return (
+        program.delivery is Delivery.RECORD
+        and any(o.sends for o in _outcomes(program))
+        and acts_together(program)
+    )
+
+
+def acts_together(program: VertexProgram) -> bool:
+    """Return whether all vertices run in each superstep, alike: those with out-edges send or none; all halt or none.
+
+    So the number of supersteps depends on nothing of a vertex. True, too, where nothing is ever sent.
+    """
+    ended = _outcomes(program)
+    return bool(ended) and not any(o.sends and (o.halts or o.retires) for o in ended)
+
+
+def _outcomes(program: VertexProgram) -> set[_Outcome]:
+    """Return what the paths through compute() decide; none where vertices may do different things."""
     compute = program.function("compute")
-    if program.delivery is not Delivery.RECORD or compute is None:
-        return False
+    if program.delivery is Delivery.DIRECT or compute is None:
+        return set()
     alike = frozenset(f.name for f in program.module.body if isinstance(f, ast.FunctionDef) and _is_alike(f))
     tree = _WithoutVertex(alike).visit(copied(compute))
     paths = _Paths(_varying(tree), _set_once(tree))
     try:
         paths.follow(tree.body, {_Outcome()}, of_vertex=False)
     except _DiffersError:
-        return False
-    return any(o.sends for o in paths.ended) and not any(
-        o.sends and (o.halts or o.retires) for o in paths.ended
-    )
+        return set()
+    return paths.ended
 
 
 class _Paths:

@@ -71,9 +71,9 @@ class ArrivalEngine(LiveEngine):
         return False
 
     @property
-    def has_order(self) -> bool:
-        """Whether it can go on: always."""
-        return True
+    def obstacle(self) -> str:
+        """Nothing: it can always go on."""
+        return ""
 
     def grow(self, num_owned: int, ids: NDArray[np.int64]) -> None:
         """Add vertices without edges, behind all others, with their states of superstep 0. O(vertices)."""

@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.engine.aggregates import Aggregates
 from sigps.engine.counters import Counters
 from sigps.engine.cpu.engine import Engine, FusedSupersteps
 from sigps.engine.cpu.run_state import RunState
@@ -37,7 +38,7 @@ from sigps.kernels.cpu.arguments import ACTIVE, HALTED, HAS_MESSAGES, Outbox, Ve
 from sigps.kernels.cpu.live import UNORDERED
 from sigps.native.kernel import LoopFaultError
 
-__all__ = ["Arrays", "EdgeChanges", "LiveEngine", "LiveRows", "Spending"]
+__all__ = ["Arrays", "EdgeChanges", "Following", "LiveEngine", "LiveRows", "Spending"]
 
 Arrays = tuple[NDArray[Any], ...]
 
@@ -109,6 +110,55 @@ class Spending:
         return True
 
 
+class Following(Protocol):
+    """What a stream asks of an engine that goes on from version to version of a graph."""
+
+    aggregates: Aggregates
+    gives_up: bool
+    """Whether a run that costs too much is given up; if not, it never costs more than a full one."""
+
+    @property
+    def obstacle(self) -> str:
+        """Why it cannot go on, or that it could not; empty where it can."""
+        ...
+
+    def begin(self, name: str, values: NDArray[Any]) -> None:
+        """Let a state field begin with these values, [num_owned]; before `run`."""
+        ...
+
+    def state(self, name: str) -> NDArray[Any]:
+        """Return the values of a state field, [num_owned]; the engine's own array."""
+        ...
+
+    def run(self) -> StatsLog:
+        """Run from superstep 0 to the end."""
+        ...
+
+    def take(self, states: Arrays) -> bool:
+        """Take the states of another engine's full run; False where `run` is to be called."""
+        ...
+
+    def follow(self, rows: LiveRows) -> None:
+        """Take the edges of a newer version."""
+        ...
+
+    def grow(self, num_owned: int, ids: NDArray[np.int64]) -> None:
+        """Take new vertices behind all others; before `follow`."""
+        ...
+
+    def widen(self, inserts: EdgeChanges) -> None:
+        """Take note of new edges, after `follow`; a full run may come next."""
+        ...
+
+    def go_on(self, inserts: EdgeChanges, deletes: EdgeChanges, spending: Spending) -> StatsLog | None:
+        """Return what it took to follow the changes; None where it was given up."""
+        ...
+
+    def changed(self) -> NDArray[np.int64]:
+        """Return the local ids of vertices whose states differ from those of the last result, once."""
+        ...
+
+
 class LimitedSupersteps:
     """Supersteps, fused where they may be, each of which is paid for before it runs.
 
@@ -152,6 +202,7 @@ class LiveEngine(Engine):
         has_witnesses: Whether the program keeps states beside its key that come with it.
     """
 
+    gives_up = True
     _first: tuple[Arrays, Arrays] | None = None
     _begin: Arrays = ()
     _last: Arrays = ()
@@ -245,9 +296,9 @@ class LiveEngine(Engine):
         return stats
 
     @property
-    def has_order(self) -> bool:
-        """Whether keys have an order: no parameter is NaN."""
-        return self._records.kept is not None
+    def obstacle(self) -> str:
+        """Why it cannot go on: keys must have an order."""
+        return "" if self._records.kept is not None else "a parameter is NaN, so keys have no order"
 
     def follow(self, rows: LiveRows) -> None:
         """Take the edges of another version, with the same vertices."""

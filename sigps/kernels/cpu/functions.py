@@ -28,8 +28,9 @@ class Functions(NamedTuple):
 
     `deliver(arguments, record, ids, source, target, columns)` gives (passes, slots), or (passes, message) where
     messages are listed. `load_inbox(v, inbox, empty)` gives (has, messages). `conclude(values, total, identity)` gives
-    the aggregators' next values. `arrange(v, arguments, messages)` gives the messages as compute() reads them, sorted
-    by `key` where the program wants that. `is_more(slots, other)` tells which key is the more common one.
+    the aggregators' next values. `edges_between(walked, v)` gives what `edges_of` gives, of rows that lie anywhere:
+    (begins, stops, gids, ids, columns). `arrange(v, arguments, messages)` gives the messages as compute() reads them,
+    sorted by `key` where the program wants that. `is_more(slots, other)` tells which key is the more common one.
     `num_lanes` is how many runs a loop of `lanes.py` has side by side; `passes_always`, whether every edge lets its
     message pass; `has_record`, whether the outbox record has a field; `has_vectors`, whether slots have vectors;
     `only_arrives`, whether every message passes, and leaves nothing but that it came, not even a fault.
@@ -46,6 +47,7 @@ class Functions(NamedTuple):
     merge: Loop
     contribute: Loop
     edges_of: Loop
+    edges_between: Loop
     load_inbox: Loop
     conclude: Loop
     stops_early: bool

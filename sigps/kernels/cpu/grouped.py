@@ -19,7 +19,7 @@ from sigps.kernels.cpu.functions import ONE, Functions, Loop
 from sigps.kernels.cpu.pull import SEVEN, THREE
 from sigps.native.primitives import keep_fault, load_row, store_row
 
-__all__ = ["gather_grouped", "group_messages", "sort_list"]
+__all__ = ["choose_key", "gather_grouped", "group_messages", "places_shift", "put_key", "sort_list"]
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _RUN = 12
@@ -32,7 +32,7 @@ def gather_grouped(f: Functions) -> Loop:
     """
     deliver = f.deliver
     compute_vertex, commit = f.compute_vertex, f.commit
-    put, choose = _put(f), _choose(f)
+    put, choose = put_key(f), choose_key(f)
 
     def gather_grouped(
         begin, end, arguments, in_edges, owned, fields, outbox, next_outbox, table, empty, sender_filter, contributions,
@@ -48,7 +48,7 @@ def gather_grouped(f: Functions) -> Loop:
             count = 0
             slots = empty
             if sender_filter != SENDERS_NONE:
-                stamp, shift = v - begin + 1, _shift(offsets[v + ONE] - offsets[v])
+                stamp, shift = v - begin + 1, places_shift(offsets[v + ONE] - offsets[v])
                 for e in range(offsets[v], offsets[v + ONE]):
                     s = sources[e]
                     if sender_filter == SENDERS_ALL or (bits[s >> THREE] >> (s & SEVEN)) & 1:
@@ -81,11 +81,11 @@ def group_messages(f: Functions) -> Loop:
     target has; `arguments` are those of the superstep that reads the messages.
     """
     lift = f.lift
-    put, choose = _put(f), _choose(f)
+    put, choose = put_key(f), choose_key(f)
 
     def group_messages(order, targets, messages, arguments, empty, table, out_targets, out_slots):
         env = (arguments.superstep, arguments.num_vertices, arguments.num_edges)
-        shift, stamp, count = _shift(len(table.used)), 0, 0
+        shift, stamp, count = places_shift(len(table.used)), 0, 0
         for i in range(len(order)):
             at = order[i]
             if stamp == 0 or targets[at] != out_targets[stamp - 1]:
@@ -163,7 +163,7 @@ def _key_at(f: Functions) -> Loop:
     return key_at
 
 
-def _shift(count: Any) -> Any:
+def places_shift(count: Any) -> Any:
     """Return by how many bits a hash is shifted to number the places for so many keys."""
     shift, size = np.uint64(62), 4
     while size < 2 * count:
@@ -172,7 +172,8 @@ def _shift(count: Any) -> Any:
     return shift
 
 
-def _put(f: Functions) -> Loop:
+def put_key(f: Functions) -> Loop:
+    """Return what adds a message to a table, of one vertex by its stamp."""
     merge = f.merge
 
     def put(v, table, stamp, shift, count, empty, value):
@@ -192,7 +193,8 @@ def _put(f: Functions) -> Loop:
     return put
 
 
-def _choose(f: Functions) -> Loop:
+def choose_key(f: Functions) -> Loop:
+    """Return what finds in a table the key of most weight."""
     is_more = f.is_more
 
     def choose(table, count, empty):

@@ -1,0 +1,319 @@
+"""A program on CPU cores whose result goes on from version to version of its graph: the engine of a stream."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.graph.graph import Graph
+from sigps.graph.versions.row_changes import distinct
+from sigps.job.guard import Affected, Guard, allowance, refusal
+from sigps.job.preparing import Prepared, prepared, turned
+from sigps.job.result import Result
+from sigps.job.run import run, run_options
+from sigps.model.vertex import Vertex
+
+if TYPE_CHECKING:
+    from sigps.compiler.proofs.incremental import Incremental
+    from sigps.device.cpu import Threads
+    from sigps.engine.cpu.live import Following, LiveRows, Spending
+
+__all__ = ["LiveFields", "LiveRun", "live_run"]
+
+
+class LiveRun:
+    """A program on CPU cores that goes on from version to version.
+
+    Attributes:
+        why: Why it can.
+    """
+
+    def __init__(
+        self,
+        made: Prepared,
+        engine: Following,
+        threads: Threads,
+        found: Incremental,
+        options: Mapping[str, Any],
+    ) -> None:
+        self._made, self._engine, self.why = made, engine, found.why
+        self._threads = threads
+        self._found, self._options = found, options
+        self._graph = made.graph
+        self._inserts: Any = None
+        self._deletes: Any = None
+        self._full_messages = 0
+        self._spending: Spending | None = None
+        self._held: weakref.ref[LiveFields] | None = None
+
+    @property
+    def obstacle(self) -> str:
+        """Why it cannot go on any more; empty where it can."""
+        return self._engine.obstacle
+
+    def full(self) -> Result | None:
+        """Run anew on the edges that were taken last, by the fastest way; None where there is an obstacle."""
+        self.detach()
+        result = self._found_at_once()
+        if result is None:
+            stats = self._engine.run()
+            if self.obstacle:
+                return None
+            result = self._result(stats)
+        self._full_messages = sum(entry.messages for entry in result.stats)
+        return result
+
+    def _found_at_once(self) -> Result | None:
+        """Return the result of a full run that finds the fixed point out of turn; None where there is no such way."""
+        made = self._made
+        program = made.executable.program
+        assert program is not None
+        has_form = program.path_lengths is not None or program.priority_form is not None
+        if (
+            not (has_form and self._found.sends_keys and made.options.asynchronous)
+            or self._graph.ids.kind == "strings"
+        ):
+            return None
+        result = run(made.program, self._graph, **self._options)
+        states = tuple(result.__dict__["_fields"][f.name] for f in made.bound.declaration.states)
+        return result if self._engine.take(states) else None
+
+    def grows(self, newer: Graph) -> bool:
+        """Tell whether the new vertices of a version join where they are: behind all others, with plain states."""
+        options = self._made.options
+        if self._found.rounds is not None and self._found.rounds.reads_size:
+            return False
+        return not (newer.update.is_renumbered or options.initial or options.columns)
+
+    def follow(self, newer: Graph, guard: Guard) -> str:
+        """Take the edges of a newer version; return why it gets a full run, empty where it does not."""
+        self.detach()
+        if newer.update.new_vertices:
+            from sigps.engine.partition.subgraph import seen_ids
+
+            self._engine.grow(newer.num_vertices, seen_ids(newer, None))
+        turned_graph = turned(newer, self._made.program)
+        version = turned_graph._version
+        assert newer._version is not None
+        update = newer.update
+        if version is None:  # the turned form was made anew
+            turned_graph = turned_graph.apply()
+            version = turned_graph._version
+            assert version is not None
+        rows = _live_rows(turned_graph, self._made.program)
+        self._engine.follow(rows)
+        self._graph = turned_graph
+        from sigps.engine.cpu.live import EdgeChanges
+
+        inserts, deletes = update.inserts, update.deletes
+        if newer.directed and not turned_graph.directed:
+            inserts, deletes = inserts.mirrored()[0], deletes.mirrored()[0]
+        self._inserts = EdgeChanges(inserts.rows, inserts.ends, inserts.columns)
+        self._deletes = EdgeChanges(deletes.rows, deletes.ends, deletes.columns)
+        self._engine.widen(self._inserts)
+        if guard == "full":
+            return "guard='full'"
+        return "" if isinstance(guard, str) else refusal(guard, self._affected(rows))
+
+    def go_on(self, guard: Guard) -> Result | None:
+        """Return the result after the changes that `follow` took; None where a full run is to follow."""
+        from sigps.engine.cpu.live import Spending
+
+        self._spending = Spending(allowance(guard, self._full_messages) if self._engine.gives_up else None)
+        stats = self._engine.go_on(self._inserts, self._deletes, self._spending)
+        return None if stats is None else self._result(stats)
+
+    def given_up(self) -> str:
+        """Say why the incremental run was given up."""
+        assert self._spending is not None
+        spent, full = self._spending.spent, self._full_messages
+        return (
+            f"guard: the incremental run needed more than {spent:,} messages; the last full run sent {full:,}"
+        )
+
+    def changed_ids(self) -> NDArray[Any]:
+        """Return the ids of vertices whose states differ from the result before."""
+        return self._graph.ids.to_oids(self._engine.changed())
+
+    def detach(self) -> None:
+        """Copy the fields of the last result, if something holds it, before they change."""
+        fields = self._held() if self._held is not None else None
+        if fields is not None:
+            for name in fields:
+                fields[name]
+        self._held = None
+
+    def close(self) -> None:
+        """Copy what the last result reads, and end the threads."""
+        self.detach()
+        self._threads.close()
+
+    def _fields(self) -> LiveFields:
+        """Return the fields as they are now; those returned before are copied before the engine goes on."""
+        names = tuple(f.name for f in self._made.bound.declaration.states)
+        engine = self._engine
+        fields = LiveFields(names, lambda name: engine.state(name).copy(), self._fields)
+        self._held = weakref.ref(fields)
+        return fields
+
+    def _affected(self, rows: LiveRows) -> Affected:
+        ends = distinct(np.concatenate([self._inserts.targets, self._deletes.targets]))
+        inward = rows.inward
+        assert inward.stops is not None
+        sizes = inward.stops[ends] - inward.offsets[ends]
+        names = [f.name for f in self._made.bound.declaration.states]
+        return Affected(
+            ids=self._graph.ids.to_oids(ends),
+            fields={name: self._engine.state(name)[ends] for name in names},
+            edges=int(sizes.sum()),
+            num_vertices=self._graph.num_vertices,
+            num_edges=self._graph.num_edges,
+            last_messages=self._full_messages,
+        )
+
+    def _result(self, stats: Any) -> Result:
+        from sigps.job.collect import all_ids, as_string_ids, optional_fields
+
+        made = self._made
+        fields = self._fields()
+        shown: Mapping[str, NDArray[Any]] = fields
+        if self._graph.ids.kind == "strings":
+            shown = as_string_ids(fields, made.program, self._graph)
+        return Result(
+            ids=_ids_of(self._graph, all_ids),
+            fields=shown,
+            reason="converged",
+            supersteps=len(stats),
+            stats=stats,
+            aggregators=self._engine.aggregates.by_name(),
+            device="cpu",
+            optional=optional_fields(made.program.declaration.states, self._graph),
+        )
+
+
+def _ids_of(graph: Graph, make: Any) -> NDArray[Any]:
+    """Return all ids, made once for the versions that have the same map."""
+    ids = graph.ids
+    if not hasattr(ids, "_all"):
+        ids._all = make(graph)  # type: ignore[attr-defined]
+    found: NDArray[Any] = ids._all  # type: ignore[attr-defined]
+    return found
+
+
+def live_run(program: Vertex, graph: Graph, options: Mapping[str, Any]) -> tuple[LiveRun | None, str]:
+    """Return what goes on from version to version; or None, and why every batch gets a full run. Collective."""
+    from sigps.compiler.proofs.incremental import incremental
+
+    made = prepared(program, graph, **run_options(options))
+    if made.executable.program is None:
+        return None, "the interpreter always runs in full"
+    found = incremental(made.executable.program)
+    if found.kind == "full":
+        return None, found.why
+    if graph.group.size > 1:
+        return None, "incremental runs are not built for several ranks"
+    if made.executable.spec.device != "cpu":
+        return None, f"incremental runs are not built for device={made.executable.spec.device!r}"
+    if program.declaration.both_ways:
+        return None, "incremental runs are not built for programs that follow edges both ways"
+    reduces = graph.report.duplicates_policy in ("sum", "min", "max") or program.declaration.simple
+    if reduces and made.executable.program.edge_columns and found.rounds is None:
+        return None, "of parallel edges one is kept, so an update may change the values of others"
+    if options.get("host_memory") is not None or options.get("stream") == "always":
+        return (
+            None,
+            "incremental runs have all edges in memory, whatever the limit: host_memory is of full runs",
+        )
+    plain = made.options
+    if options.get("max_supersteps") is not None or plain.forced or plain.schedule != "vertex":
+        return None, "max_supersteps, direction and schedule are of full runs"
+    if plain.deterministic and found.rounds is None:
+        return None, "deterministic is of full runs"
+    if not made.graph.num_vertices:
+        return None, "the graph has no vertices"
+    if found.kind == "first arrival" and (plain.initial or plain.columns):
+        return None, "states begin with given values, and not as if no vertex had acted"
+    if found.kind == "monotone" and made.executable.code.monotone is None:
+        return None, "keys of the program have several types"
+    engine, threads = _engine_of(made, found)
+    if engine.obstacle:
+        return None, engine.obstacle
+    return LiveRun(made, engine, threads, found, options), found.why
+
+
+def _engine_of(made: Prepared, found: Incremental) -> tuple[Following, Threads]:
+    from sigps.device.cpu import Threads
+    from sigps.engine.contract import Needs, RunContext
+    from sigps.engine.cpu.arrivals import ArrivalEngine
+    from sigps.engine.cpu.live import LiveEngine
+    from sigps.engine.cpu.rounds import RoundsEngine
+    from sigps.engine.exchange import NoExchange
+    from sigps.engine.laid_out import partition_of
+    from sigps.graph.building.vertex_columns import values_of
+
+    graph, options = made.graph, made.options
+    _, subgraph = partition_of(graph, "edges", (1.0,), Needs(), 1)
+    exchange = NoExchange(lambda ids, _: graph.ids.to_gids(ids))
+    threads = Threads(made.manager.num_threads)
+    context = RunContext(made.bound, made.executable, subgraph, exchange, threads, options)
+    engine: Following
+    if found.rounds is not None:
+        code, deterministic = made.executable.code, options.deterministic
+        engine = RoundsEngine(
+            code, context.params(), subgraph, threads, found.rounds, deterministic=deterministic
+        )
+    else:
+        all_send = replace(subgraph, out_degrees=np.maximum(subgraph.out_degrees, 1))
+        given = made.executable.code, context.params(), all_send, exchange, threads
+        if found.kind == "monotone":
+            engine = LiveEngine(*given, has_witnesses=bool(found.witnesses))
+        else:
+            engine = ArrivalEngine(*given, level=found.level)
+    gids = subgraph.owned_gids
+    for name, values in options.initial.items():
+        engine.begin(name, values[gids])
+    for name, values in options.columns.items():
+        engine.begin(name, values_of(graph, values, gids))
+    return engine, threads
+
+
+def _live_rows(graph: Graph, program: Vertex) -> LiveRows:
+    from sigps.engine.cpu.live import LiveRows
+    from sigps.engine.partition.edge_list import EdgeList
+
+    version = graph._version
+    assert version is not None
+    begins, stops, ends, columns = version.rows.shared()
+    outward = inward = EdgeList(begins, ends, columns, stops)
+    if graph.directed:
+        assert version.inward is not None
+        begins, stops, ends, columns = version.inward.shared()
+        inward = EdgeList(begins, ends, columns, stops)
+    assert version.touched is not None
+    return LiveRows(outward, inward, version.touched)
+
+
+class LiveFields(Mapping[str, NDArray[Any]]):
+    """The fields of a live engine: read there, and copied before it goes on if the result is still held."""
+
+    def __init__(self, names: tuple[str, ...], read: Any, again: Any) -> None:
+        self._names, self._read, self.again = names, read, again
+        self._copies: dict[str, NDArray[Any]] = {}
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._copies:
+            if name not in self._names:
+                raise KeyError(name)
+            self._copies[name] = self._read(name)
+        return self._copies[name]
+
+    def __iter__(self) -> Any:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
