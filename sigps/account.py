@@ -56,8 +56,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class _Account(threading.local):
+class _Account:
     """The account of one thread."""
+
+    __slots__ = ("entered", "line", "seconds", "since", "spans")
 
     def __init__(self) -> None:
         self.seconds = dict.fromkeys(LINES, 0.0)
@@ -66,34 +68,46 @@ class _Account(threading.local):
         self.spans: deque[Span] = deque(maxlen=_MOST_SPANS)
 
     def enter(self, line: Line) -> None:
+        if line == self.line:
+            return
+        now = self.settle()
+        if now > self.entered:
+            self.spans.append((self.line, self.entered, now))
+        self.line, self.entered = line, now
+
+    def settle(self) -> float:
+        """Add to the line what was spent on it until now; return when that is."""
         now = time.perf_counter()
         self.seconds[self.line] += now - self.since
-        if line != self.line:
-            if now > self.entered:
-                self.spans.append((self.line, self.entered, now))
-            self.entered = now
-        self.line, self.since = line, now
+        self.since = now
+        return now
 
 
-_account = _Account()
+class _OfThread(threading.local):
+    def __init__(self) -> None:
+        self.account = _Account()
+
+
+_of_thread = _OfThread()
 
 
 class spent_on:  # noqa: N801  (used like a function)
     """What this thread does in a block, or in a function as its decorator, is spent on a line, but for lines inside."""
 
-    __slots__ = ("_before", "_line")
+    __slots__ = ("_account", "_before", "_line")
 
     def __init__(self, line: Line) -> None:
         self._line = line
 
     def __enter__(self) -> None:
-        self._before = _account.line
-        _account.enter(self._line)
+        self._account = account = _of_thread.account
+        self._before = account.line
+        account.enter(self._line)
         if (ranges := _ranges()) is not None:
             ranges.push_range(ranges.get_event_attributes(message=self._line))
 
     def __exit__(self, *_: object) -> None:
-        _account.enter(self._before)
+        self._account.enter(self._before)
         if (ranges := _ranges()) is not None:
             ranges.pop_range()
 
@@ -144,9 +158,11 @@ def spent_since(before: Mapping[Line, float] | None = None) -> dict[Line, float]
     >>> [line for line, seconds in spent_since(before).items() if seconds > 0]
     ['build', 'rest']
     """
-    _account.enter(_account.line)
-    known = before or {}
-    return {line: seconds - known.get(line, 0.0) for line, seconds in _account.seconds.items()}
+    account = _of_thread.account
+    account.settle()
+    if before is None:
+        return account.seconds.copy()
+    return {line: seconds - before[line] for line, seconds in account.seconds.items()}
 
 
 def spans_since(when: float = 0.0) -> list[Span]:
@@ -160,9 +176,10 @@ def spans_since(when: float = 0.0) -> list[Span]:
     ['build']
     """
     recent: list[Span] = []
+    account = _of_thread.account
     # A span is kept when it ends, so they stand in the order of their ends: what is asked for is the tail.
     for line, begin, end in itertools.chain(
-        [(_account.line, _account.entered, time.perf_counter())], reversed(_account.spans)
+        [(account.line, account.entered, time.perf_counter())], reversed(account.spans)
     ):
         if end <= when:
             break
@@ -173,10 +190,10 @@ def spans_since(when: float = 0.0) -> list[Span]:
 
 def begin_account(import_seconds: float = 0.0) -> None:
     """Begin this thread's account anew, with what was spent on imports before."""
-    _account.__init__()  # type: ignore[misc]
-    _account.seconds["import"] = import_seconds
+    _of_thread.account = account = _Account()
+    account.seconds["import"] = import_seconds
     if import_seconds:
-        _account.spans.append(("import", _account.since - import_seconds, _account.since))
+        account.spans.append(("import", account.since - import_seconds, account.since))
 
 
 def process_age() -> float:

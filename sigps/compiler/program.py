@@ -66,6 +66,7 @@ Their arguments and results; a tuple has one scalar for each element of what it 
 from __future__ import annotations
 
 import ast
+import functools
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -397,15 +398,15 @@ class VertexProgram:
         """Whether an engine needs all messages of a vertex at once, so that nothing can be combined on their way."""
         return self.consumption in (Consumption.GROUPED, Consumption.LISTED)
 
-    @property
+    @functools.cached_property
     def message_dtypes(self) -> tuple[np.dtype[Any], ...]:
         return tuple(field.dtype(self.precision) for field in self.message)  # type: ignore[arg-type]
 
-    @property
+    @functools.cached_property
     def state_dtypes(self) -> tuple[np.dtype[Any], ...]:
         return tuple(field.dtype(self.precision) for field in self.states)  # type: ignore[arg-type]
 
-    @property
+    @functools.cached_property
     def edge_state_dtypes(self) -> tuple[np.dtype[Any], ...]:
         return tuple(field.dtype(self.precision) for field in self.edge_states)  # type: ignore[arg-type]
 
@@ -414,7 +415,7 @@ class VertexProgram:
         """Whether `edges` has a sixth element: edge states, and the rows of neighbours where the program reads them."""
         return self.reads_neighbors or bool(self.edge_states)
 
-    @property
+    @functools.cached_property
     def aggregate_dtypes(self) -> tuple[np.dtype[Any], ...]:
         """Types of the aggregators; floats have 64 bits whatever `precision` is, since they add up whole graphs."""
         return tuple(a.field.dtype() for a in self.aggregators)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal
 
 from sigps.compiler.program import Delivery, VertexProgram
@@ -99,7 +98,7 @@ def streamed_memory(
         table_bytes: Bytes of the parameters that are tables.
         is_by_degree: Whether rows are by degree.
     """
-    rows = replace(size, num_edges=0, directed=False)
+    rows = size._replace(num_edges=0, directed=False)
     purposes = memory(rows, program, num_ranks, state_bytes, partition, table_bytes=table_bytes)
     walked = 0
     if num_ranks > 1:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from sigps.graph.graph import Graph
 from sigps.model.vertex import Vertex
@@ -11,8 +12,7 @@ from sigps.model.vertex import Vertex
 __all__ = ["PartitionSize", "Size", "even_partition", "size_of", "turned_size"]
 
 
-@dataclass(frozen=True)
-class Size:
+class Size(NamedTuple):
     """How large a graph is.
 
     Attributes:
@@ -64,10 +64,10 @@ def turned_size(size: Size, program: Vertex) -> Size:
     declared = program.declaration
     if declared.both_ways:
         doubled = size.num_edges * (2 if size.directed else 1)
-        return replace(size, num_edges=doubled, column_bytes=size.column_bytes + 2)  # leads_out, leads_in
+        return size._replace(num_edges=doubled, column_bytes=size.column_bytes + 2)  # leads_out, leads_in
     if declared.directed or not size.directed:
         return size
-    return replace(size, num_edges=2 * size.num_edges, directed=False)
+    return size._replace(num_edges=2 * size.num_edges, directed=False)
 
 
 def even_partition(num_vertices: int, num_edges: int, num_ranks: int) -> PartitionSize:

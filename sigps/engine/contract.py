@@ -32,8 +32,9 @@ import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,8 +149,10 @@ class Engine(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class RunOptions:
+_NO_VALUES: Mapping[str, NDArray[Any]] = MappingProxyType({})
+
+
+class RunOptions(NamedTuple):
     """How a run goes; the same on all ranks.
 
     Attributes:
@@ -184,12 +187,11 @@ class RunOptions:
     device_memory: int | None = None
     stream: Literal["auto", "always", "never"] = "auto"
     tiles: Literal["auto", "always", "never"] = "auto"
-    initial: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    initial: Mapping[str, NDArray[Any]] = _NO_VALUES
+    columns: Mapping[str, NDArray[Any]] = _NO_VALUES
 
 
-@dataclass(frozen=True)
-class RunFacts:
+class RunFacts(NamedTuple):
     """What is known of a run before anything is compiled, laid out or allocated.
 
     Attributes:
@@ -211,8 +213,7 @@ class RunFacts:
     without_barriers: bool = False
 
 
-@dataclass(frozen=True)
-class Needs:
+class Needs(NamedTuple):
     """What an engine reads of a partition. In-edges of owned vertices, ghosts and degrees are always there.
 
     Attributes:
@@ -229,8 +230,7 @@ class Needs:
     streamed: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class Executable:
+class Executable(NamedTuple):
     """A program made ready by an engine's `compile`, for one graph's column types and this rank's device.
 
     Attributes:
@@ -244,8 +244,7 @@ class Executable:
     code: Any
 
 
-@dataclass(frozen=True, eq=False)
-class RunContext:
+class RunContext(NamedTuple):
     """All that an engine is made from.
 
     Attributes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,8 +47,7 @@ class Counters:
         self.totals.append(total)
 
 
-@dataclass(frozen=True)
-class Everywhere:
+class Everywhere(NamedTuple):
     """What all partitions did in one superstep."""
 
     ran: int

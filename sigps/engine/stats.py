@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
@@ -14,6 +15,7 @@ __all__ = [
     "AT_ONCE",
     "ROWS",
     "WITHOUT_BARRIERS",
+    "FusedStats",
     "Outcome",
     "SaveStats",
     "StatsLog",
@@ -106,9 +108,9 @@ class SaveStats:
 class StatsLog(Sequence[SuperstepStats]):
     """The supersteps of a run so far, in order; equal to a list of the same.
 
-    What an engine hands over as records is kept. What a device counted is kept as the array that it came in,
-    and a row of it becomes a `SuperstepStats` each time somebody looks: thousands of supersteps cost nothing
-    until then. A slice is a list.
+    What an engine hands over as records is kept. What a device or a compiled loop counted is kept as the array that
+    it came in, and a row of it becomes a `SuperstepStats` each time somebody looks: thousands of supersteps cost
+    nothing until then. A slice is a list.
 
     Args:
         records: What it begins with.
@@ -119,9 +121,10 @@ class StatsLog(Sequence[SuperstepStats]):
     """
 
     def __init__(self, records: Iterable[SuperstepStats] = ()) -> None:
-        self._parts: list[list[SuperstepStats] | _Rows] = []
+        self._parts: list[list[SuperstepStats] | _Rows | FusedStats] = []
         self._ends: list[int] = []  # [parts]: how many supersteps there are up to the end of each part
-        self.extend(records)
+        if records != ():
+            self.extend(records)
 
     def append(self, record: SuperstepStats) -> None:
         """Add one superstep."""
@@ -129,7 +132,11 @@ class StatsLog(Sequence[SuperstepStats]):
 
     def extend(self, records: Iterable[SuperstepStats]) -> None:
         """Add supersteps; the rows of another log stay rows, and are shared."""
-        parts = list(records._parts) if isinstance(records, StatsLog) else [list(records)]
+        parts: Sequence[list[SuperstepStats] | _Rows | FusedStats]
+        if isinstance(records, StatsLog):
+            parts = tuple(records._parts)
+        else:
+            parts = (records if isinstance(records, FusedStats) else list(records),)
         for part in parts:
             last = self._parts[-1] if self._parts else None
             if isinstance(part, list) and isinstance(last, list):
@@ -160,7 +167,7 @@ class StatsLog(Sequence[SuperstepStats]):
         log.append_rows(rows, dict(enumerate(_DIRECTIONS)))
         return log
 
-    def _add(self, part: list[SuperstepStats] | _Rows) -> None:
+    def _add(self, part: list[SuperstepStats] | _Rows | FusedStats) -> None:
         self._ends.append(len(self) + len(part))
         self._parts.append(part)
 
@@ -243,6 +250,37 @@ def _rows_of(records: Iterable[SuperstepStats]) -> NDArray[Any]:
         for s in records
     ]
     return np.array(cells, dtype=ROWS)
+
+
+class FusedStats(Sequence[SuperstepStats]):
+    """Fused supersteps on CPU cores, on one rank; their common time is divided by their work.
+
+    Args:
+        first: The first of them.
+        counts: [3, supersteps]: vertices that ran, messages, work.
+        seconds: What they took together.
+    """
+
+    def __init__(self, first: int, counts: NDArray[np.int64], seconds: float) -> None:
+        self._first, self._counts, self._seconds = first, counts, seconds
+        self._len = int(counts.shape[1])
+
+    def __len__(self) -> int:
+        return self._len
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._records[index]
+
+    def __iter__(self) -> Iterator[SuperstepStats]:
+        return iter(self._records)
+
+    @functools.cached_property
+    def _records(self) -> list[SuperstepStats]:
+        ran, messages, work = self._counts
+        numbers = range(self._first, self._first + len(self))
+        counted = zip(numbers, ran.tolist(), messages.tolist(), shared_out(self._seconds, work), strict=True)
+        # No message arrives in superstep 0, which reads as it does where the loop begins after it.
+        return [SuperstepStats(s, "push" if s else "pull", n, m, 0, share, 1.0) for s, n, m, share in counted]
 
 
 @dataclass

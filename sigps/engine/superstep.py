@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.counters import Counters, Everywhere, reduce_counters
@@ -20,8 +19,7 @@ from sigps.engine.stats import Outcome, SuperstepStats
 __all__ = ["Done", "Fused", "Partition", "SendOrder", "run_supersteps"]
 
 
-@dataclass(frozen=True)
-class Done:
+class Done(NamedTuple):
     """What one superstep, or several fused ones, came to on all partitions.
 
     Attributes:

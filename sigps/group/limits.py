@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sigps.errors import ConfigError
 from sigps.group.status import SILENT_SECONDS
 
-__all__ = ["Faults"]
+__all__ = ["DEFAULT_FAULTS", "Faults"]
 
 
 @dataclass(frozen=True)
@@ -32,3 +32,6 @@ class Faults:
             value = getattr(self, name)
             if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
                 raise ConfigError(f"faults: {name}={value!r} must be a number above 0; inf is no limit")
+
+
+DEFAULT_FAULTS = Faults()

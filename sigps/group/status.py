@@ -5,11 +5,10 @@ Imports Python's own modules alone, as the watchdog process does.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 __all__ = ["SILENT_SECONDS", "Status"]
@@ -88,13 +87,9 @@ class Status(ctypes.Structure):
         """Record that the rank computes supersteps in this block, which `superstep_seconds` limits."""
         return Supersteps(self, read_superstep)
 
-    @contextlib.contextmanager
-    def limits(self, silent_seconds: float, superstep_seconds: float) -> Iterator[None]:
+    def limits(self, silent_seconds: float, superstep_seconds: float) -> Limits:
         """Watch by these limits in this block; where it fails they stay, for the others that wait for this rank."""
-        before = self.silent_seconds, self.superstep_seconds
-        self.silent_seconds, self.superstep_seconds = silent_seconds, superstep_seconds
-        yield
-        self.silent_seconds, self.superstep_seconds = before
+        return Limits(self, silent_seconds, superstep_seconds)
 
     def record_log(self, last_log: object) -> None:
         """Record that the run can go on from this log; None: from none."""
@@ -113,6 +108,24 @@ class Status(ctypes.Structure):
             self.superstep = self.read_superstep()
         self.is_waiting = is_waiting
         self.since = time.monotonic()
+
+
+class Limits:
+    """A block in which a rank is watched by limits: `with status.limits(...)`."""
+
+    __slots__ = ("_before", "_limits", "_status")
+
+    def __init__(self, status: Status, *limits: float) -> None:
+        self._status, self._limits = status, limits
+
+    def __enter__(self) -> None:
+        status = self._status
+        self._before = status.silent_seconds, status.superstep_seconds
+        status.silent_seconds, status.superstep_seconds = self._limits
+
+    def __exit__(self, failure: object, *_: object) -> None:
+        if failure is None:
+            self._status.silent_seconds, self._status.superstep_seconds = self._before
 
 
 class Phase:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -289,7 +288,7 @@ def _side_by_side(
     """
     others = [seeded(p, s) for p, s in zip(programs[1:], seeds[1:], strict=True)]
     bound = bind_all([made.program, *others], made.graph)
-    given = made.graph, bound, made.executable, replace(made.options, asynchronous=False)
+    given = made.graph, bound, made.executable, made.options._replace(asynchronous=False)
     limits: dict[str, Any] = {
         "num_threads": made.manager.num_threads,
         "max_supersteps": options["max_supersteps"],

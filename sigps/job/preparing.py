@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -52,8 +51,7 @@ log = logging.getLogger(__name__)
 Precision = Literal["single", "double"]
 
 
-@dataclass(frozen=True, eq=False)
-class Prepared:
+class Prepared(NamedTuple):
     """A run whose options are good, made ready for a graph and a device.
 
     Attributes:
@@ -200,7 +198,7 @@ def prepared(
     seen = tuple(_seen_ids(graph, list(trace or ()), "trace="))
     if seen or columns or streams:
         cached = streams.cached if streams else 0
-        options = replace(options, trace=seen, columns=columns, cache_bytes=cached)
+        options = options._replace(trace=seen, columns=columns, cache_bytes=cached)
     return Prepared(program, bound, graph, manager, facts, executable, options, why)
 
 

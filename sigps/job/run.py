@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import inspect
+import sys
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from sigps.account import spans_since, spent_on, spent_since
@@ -17,12 +18,13 @@ from sigps.engine.stats import SuperstepStats
 from sigps.errors import ConfigError
 from sigps.graph.graph import Graph
 from sigps.graph.partitioning.partition import PartitionFunction
+from sigps.group.limits import DEFAULT_FAULTS
 from sigps.group.status import Status
 from sigps.job.preparing import Precision, prepared
 from sigps.job.result import Result
 from sigps.job.streaming import Stream
 from sigps.model.vertex import Vertex
-from sigps.report.progress import OnProgress, live_progress
+from sigps.report.progress import live_progress
 from sigps.report.record import RunRecord, plain_options
 
 if TYPE_CHECKING:
@@ -130,11 +132,12 @@ def run(
     >>> result["level"].tolist(), result.reason
     ([0, 1, 2], 'converged')
     """
-    begun, before, began = time.perf_counter(), spent_since(), datetime.now().astimezone()
-    with spent_on("import"):
-        from sigps.group.limits import Faults
-        from sigps.job.collect import collect
-        from sigps.system.worker_manager import Saving
+    begun, before, began = time.perf_counter(), spent_since(), time.time()
+    if "sigps.job.collect" not in sys.modules:
+        with spent_on("import"):
+            importlib.import_module("sigps.job.collect")
+    from sigps.job.collect import collect
+    from sigps.system.worker_manager import Saving
 
     options: dict[str, Any] = {
         "device": device,
@@ -166,7 +169,12 @@ def run(
         made = prepared(program, graph, **options)
     given = graph
     program, graph, spec = made.program, made.graph, made.executable.spec
-    with _shown(progress, max_supersteps, graph.group.rank) as on_progress:
+    shown = (
+        live_progress(max_supersteps, rank=graph.group.rank)
+        if progress is True
+        else contextlib.nullcontext(progress or None)
+    )
+    with shown as on_progress:
         part = made.manager.run(
             made.bound,
             made.executable,
@@ -174,7 +182,7 @@ def run(
             options=made.options,
             max_supersteps=max_supersteps,
             on_progress=on_progress,
-            faults=faults or Faults(),
+            faults=faults or DEFAULT_FAULTS,
             transport=transport,
             saving=Saving(checkpoint, program, precision, spec.device, resume) if checkpoint else None,
         )
@@ -191,27 +199,16 @@ def run(
         ranks=part.ranks,
         leases=part.leases,
         spans=spans_since(begun),
-        size=(size := size_of(graph)),
-        loaded_size=size if given is graph else size_of(given),
+        size=graph.derived("size", lambda: size_of(graph)),
+        loaded_size=given.derived("size", lambda: size_of(given)),
         num_columns=len(graph.column_types()),
         graph=weakref.ref(given),
         loaded=given.report,
         began=began,
         precision=precision,
+        arguments=tuple(sys.argv),
     )
     return result
-
-
-@contextlib.contextmanager
-def _shown(
-    progress: OnProgress | bool | None, max_supersteps: int | None, rank: int
-) -> Iterator[OnProgress | None]:
-    """Yield what is called with the statistics so far."""
-    if progress is True:
-        with live_progress(max_supersteps, rank=rank) as show:
-            yield show
-    else:
-        yield progress or None
 
 
 def run_options(given: Mapping[str, Any]) -> dict[str, Any]:

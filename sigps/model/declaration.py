@@ -61,6 +61,7 @@ class Declaration:
         factor: By what compute() is declared to bring two states nearer to each other (`asynchronous=`); None where it
             is not.
         parts: What became of the phases of a class of `sigps.gas`: names and sentences, for `explain`.
+        kept: What others derived of the class, which goes when the class does.
     """
 
     states: tuple[Field, ...]
@@ -83,6 +84,7 @@ class Declaration:
     message_record: Record | None = field(default=None, repr=False)
     parts: tuple[tuple[str, str], ...] = field(default=(), repr=False, compare=False)
     factor: float | None = field(default=None, repr=False, compare=False)
+    kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @functools.cached_property
     def text(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import types
 import typing
@@ -266,6 +267,8 @@ class Field:
             TypeError, OverflowError, ValueError: If the type cannot hold it, or only a part of it.
         """
         assert self.type is not None
+        if type(value) is self.type and self.type is float:
+            return value
         if isinstance(self.type, VectorType):
             return tuple(self.element.exactly(number) for number in self.type.spread(value))
         assert not isinstance(self.type, TableType)
@@ -301,9 +304,12 @@ def extreme(kind: str, type: Any) -> Any:
     """Return the identity of `min` or `max` in a type, as a Python number."""
     if isinstance(type, VectorType):
         return extreme(kind, type.element)
-    if not is_number_type(type):
-        return None
-    dtype = np.dtype(type)
+    return _extreme(kind, type) if is_number_type(type) else None
+
+
+@functools.cache
+def _extreme(kind: str, type: Any) -> Any:
+    dtype: np.dtype[Any] = np.dtype(type)
     if dtype.kind == "f":
         return inf if kind == "min" else -inf
     if dtype.kind == "b":

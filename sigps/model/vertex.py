@@ -116,7 +116,8 @@ class Vertex:
             ConfigError: If a parameter is unknown, missing, of the wrong type or outside its limits, or a condition
                 between parameters does not hold.
         """
-        fields = {field.name: field for field in self.declaration.params}
+        declared = self.declaration
+        fields = {field.name: field for field in declared.params}
         for name in params:
             if name not in fields:
                 near = difflib.get_close_matches(name, fields, 1)
@@ -127,8 +128,9 @@ class Vertex:
         for name, value in given.items():
             if value is Field.REQUIRED:
                 raise ConfigError(f"{type(self).__name__} needs {name}=: a parameter without a default")
-        lengths = self.declaration.lengths
-        for name in sorted(given, key=lambda name: name not in lengths):  # of vectors the lengths first
+        lengths = declared.lengths
+        of_vectors_first = sorted(given, key=lambda name: name not in lengths) if lengths else given
+        for name in of_vectors_first:
             if lengths and name not in lengths:
                 object.__setattr__(self, "declaration", self.declaration.with_lengths(vars(self)))
                 fields, lengths = {field.name: field for field in self.declaration.params}, frozenset()

@@ -8,6 +8,7 @@ import platform
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,7 @@ def figures(
         "program": type(record.program).__name__,
         "doc": (type(record.program).__doc__ or "").strip().split("\n")[0],
         "params": {name: repr(value) for name, value in record.program.params.items()},
-        "began": record.began.isoformat(timespec="seconds"),
+        "began": datetime.fromtimestamp(record.began).astimezone().isoformat(timespec="seconds"),
         "reason": result.reason,
         "why_ended": _ENDS[result.reason],
         "summary": result.summary(),

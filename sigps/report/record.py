@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from sigps.account import Line, Span
 from sigps.compiler.program import VertexProgram
@@ -38,8 +35,7 @@ class Finished(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RunRecord:
+class RunRecord(NamedTuple):
     """One run, as it was asked for and as it went. It keeps no graph alive.
 
     Attributes:
@@ -53,7 +49,7 @@ class RunRecord:
         precision: The array type of Python's `float`.
         arguments: The words of the command that ran it.
         spans: Where this rank's time went, and when.
-        began: When the run began, by the clock on the wall.
+        began: When the run began, by the clock on the wall: seconds since 1970.
         size: Of the graph as the program took it.
         loaded_size: Of the graph that was given.
         num_columns: Edge columns of the first.
@@ -74,9 +70,9 @@ class RunRecord:
     num_columns: int
     graph: weakref.ref[Graph]
     loaded: LoadReport
-    began: datetime = field(default_factory=lambda: datetime.now().astimezone())
-    precision: Literal["single", "double"] = "double"
-    arguments: tuple[str, ...] = field(default_factory=lambda: tuple(sys.argv))
+    began: float
+    precision: Literal["single", "double"]
+    arguments: tuple[str, ...]
 
 
 def plain_options(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,5 +81,5 @@ def plain_options(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> di
     >>> plain_options({"device": "cpu", "seed": 0, "initial": [1]}, {"device": "auto", "seed": 0, "initial": None})
     {'device': 'cpu'}
     """
-    plain = (bool, int, float, str)
-    return {n: v for n, v in options.items() if isinstance(v, plain) and v != defaults[n]}
+    given = [(n, v) for n, v in options.items() if v is not defaults[n]]
+    return {n: v for n, v in given if isinstance(v, (bool, int, float, str)) and v != defaults[n]}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import platform
 import resource
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sigps.engine.contract import EngineSpec
 from sigps.engine.partition.subgraph import Subgraph
@@ -16,8 +14,7 @@ from sigps.group import Group
 __all__ = ["RankFacts", "ranks_of_run"]
 
 
-@dataclass(frozen=True)
-class RankFacts:
+class RankFacts(NamedTuple):
     """One rank at the end of a run.
 
     Attributes:
@@ -66,4 +63,4 @@ def ranks_of_run(
         held_bytes=spec.held_bytes(),
         gigabytes_per_second=said.get("gigabytes_per_second"),
     )
-    return [own] if group.size == 1 else [RankFacts(**r) for r in group.all_gather(dataclasses.asdict(own))]
+    return [own] if group.size == 1 else [RankFacts(**r) for r in group.all_gather(own._asdict())]

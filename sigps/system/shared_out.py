@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import platform
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -99,7 +98,7 @@ def run_shared_out(
             whole,
             [programs[number] for share in own for number in share],
             executable,
-            replace(options, columns=columns),
+            options._replace(columns=columns),
             num_threads=num_threads,
             max_supersteps=max_supersteps,
             wanted=wanted,

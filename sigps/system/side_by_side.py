@@ -47,7 +47,7 @@ def run_side_by_side(
         LanesFailedError: If arithmetic of compute() has no result in one of them.
     """
     spec = executable.spec
-    needs = replace(spec.needs(executable, programs[0], graph, 1), degree_order=False)
+    needs = spec.needs(executable, programs[0], graph, 1)._replace(degree_order=False)
     assignment, subgraph = partition_of(graph, "edges", (1.0,), needs, num_threads)
     exchange = NoExchange(DataLocator(graph, assignment, subgraph).gids)
     begins = {**options.columns, **options.initial}

@@ -9,7 +9,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -45,6 +45,9 @@ __all__ = ["RankResult", "Saving", "WorkerManager", "bound_cores"]
 
 log = logging.getLogger(__name__)
 
+
+_NOTHING = contextlib.nullcontext()
+_UNWATCHED = Faults(math.inf)
 
 _SILENCES = 10
 """How many times as long as for a heartbeat a GPU waits for another: that one may be saving, or be busy."""
@@ -158,6 +161,9 @@ class WorkerManager:
 
     def __init__(self, graph: Graph, threads: int | None) -> None:
         self._group, self.graph = graph.group, graph
+        if graph.group.size == 1:
+            self.rank_on_host, self.num_threads = 0, threads or available_cores()
+            return
         # Asked for once a graph: a collective takes some 30 microseconds, in each of thousands of small runs.
         hosts: list[str] = graph.derived("hosts of ranks", self._find_hosts)
         self.rank_on_host = hosts[: self._group.rank].count(platform.node())
@@ -202,8 +208,8 @@ class WorkerManager:
         Raises:
             ConfigError: If that transport is not possible here, or ranks on these devices cannot work together.
         """
-        limits = Faults(math.inf) if faults is None else faults
-        own_logs: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
+        limits = _UNWATCHED if faults is None else faults
+        own_logs: contextlib.AbstractContextManager[None] = _NOTHING
         if saving is not None:
             from sigps.system.checkpoint.lock import locked
 
@@ -242,7 +248,7 @@ class WorkerManager:
                 state_log.on_whole = status.record_log
             with (
                 Threads(self.num_threads) as threads,
-                _naming_the_log(state_log),
+                _naming_the_log(state_log) if state_log is not None else _NOTHING,
                 status.during("running"),
                 spent_on("transfer"),
             ):
@@ -285,6 +291,8 @@ class WorkerManager:
         """
         alone = self._group.size == 1
         facts = executable.spec.facts_of_rank(self.rank_on_host, self.num_threads, alone=alone)
+        if alone:
+            return [facts]
         registrations = self._group.all_gather(facts)
         in_fixed_order = options.deterministic or bool(saving and saving.resumes)
         _check_mixture(
@@ -324,7 +332,7 @@ class WorkerManager:
             patience = min(_SILENCES * faults.silent_seconds, faults.superstep_seconds)
         has_order = all(transport in r["priority_by"] for r in registrations)
         asynchronous = options.asynchronous if has_order else False
-        return replace(options, has_peers=transport == "peer", patience=patience, asynchronous=asynchronous)
+        return options._replace(has_peers=transport == "peer", patience=patience, asynchronous=asynchronous)
 
     def _begin(
         self,
@@ -406,7 +414,7 @@ class WorkerManager:
                 continue
             if turns is not None:
                 turns.wait(save if state_log is not None else None)
-            waits = status.waiting if engine.detects_lost_ranks else contextlib.nullcontext()
+            waits = status.waiting if engine.detects_lost_ranks else _NOTHING
             with spent_on("supersteps"), status.in_supersteps(lambda: engine.superstep), waits:
                 began = time.perf_counter()
                 outcome = worker.lease(order["supersteps"])
@@ -464,13 +472,12 @@ def _last_log(state_log: StateLog | None) -> str | None:
 
 
 @contextlib.contextmanager
-def _naming_the_log(state_log: StateLog | None) -> Iterator[None]:
+def _naming_the_log(state_log: StateLog) -> Iterator[None]:
     """Let a failure say from where the run can go on, when what is being written has been finished."""
     try:
         yield
     except Exception as error:
-        if state_log is not None:
-            state_log.settle()
+        state_log.settle()
         if name := _last_log(state_log):
             error.add_note(f"The last log is {name}: continue with --resume")
         raise

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -139,9 +138,9 @@ def test_the_roof_is_that_of_all_ranks_or_unknown() -> None:
     result = sigps.run(BFS(source=0), STAR, device="cpu")
     assert result.record is not None
     assert found(result)["roof"] is None
-    result.record = replace(result.record, ranks=(rank, rank))
+    result.record = result.record._replace(ranks=(rank, rank))
     assert found(result)["roof"] == 8000.0
-    result.record = replace(result.record, ranks=(rank, replace(rank, gigabytes_per_second=None)))
+    result.record = result.record._replace(ranks=(rank, rank._replace(gigabytes_per_second=None)))
     assert found(result)["roof"] is None
 
 

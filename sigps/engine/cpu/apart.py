@@ -7,7 +7,6 @@ and lanes touch as much memory as so many runs. They share the graph alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Literal
 
 from sigps.compiler.cpu.functions import adds_floats
@@ -59,7 +58,7 @@ def run_apart(context: RunContext, many: ManyRuns, programs: Sequence[Vertex]) -
 
     def run(program: Vertex) -> LaneRun:
         with Threads(1) as alone:
-            engine = context.executable.spec.make(replace(context, program=program, threads=alone))
+            engine = context.executable.spec.make(context._replace(program=program, threads=alone))
             for name, values in many.begins.items():
                 engine.begin(name, values)
             outcome = engine.lease(many.max_supersteps or _LONG)

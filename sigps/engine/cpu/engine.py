@@ -72,6 +72,7 @@ class Engine:
     traced: list[dict[str, Any]] | None = None
     detects_lost_ranks = False
     is_streaming = False
+    _begins_fused = True
 
     def __init__(
         self,
@@ -129,6 +130,8 @@ class Engine:
                 self._fused = path_lengths(state, program.path_lengths, supersteps)
             if self._fused is supersteps and kept is not None and self._has_order:
                 self._fused = self._automatic(supersteps)
+        if isinstance(self._fused, FusedSupersteps):
+            self._fused.begins = self._begins_fused and self._has_order and self._order is None
         self._ghosts = np.empty(0, dtype=np.int64)
         self._edge_bytes = 0
         self.aggregates = state.aggregates
@@ -146,7 +149,6 @@ class Engine:
 
     def _make_records(self, state: RunState, forced: Direction | None, kept: LastRecords | None) -> Records:
         """Return what pulls and pushes."""
-        _ = state.pull_edges  # a column that is missing is named now
         return Records(state, forced, kept)
 
     def _automatic(self, supersteps: Fused | None) -> Fused | None:
@@ -355,14 +357,19 @@ _TINY = 1 << 13
 class FusedSupersteps:
     """Small supersteps, which one core runs one after another in one compiled loop (`fused.py`).
 
-    From the second run on a tiny graph these are all after superstep 0, whatever direction would be chosen: a first run
-    does not wait for one more loop to be compiled.
+    From the second run on a tiny graph these are all, whatever direction would be chosen: a first run does not wait for
+    one more loop to be compiled.
 
     Args:
         state: What the run keeps.
         records: Pull and push.
         forced: A direction to use always, or None.
+
+    Attributes:
+        begins: Whether superstep 0 of a tiny graph is one of them.
     """
+
+    begins = False
 
     def __init__(self, state: RunState, records: Records, forced: Direction | None) -> None:
         self._state, self._records, self._forced = state, records, forced
@@ -375,12 +382,16 @@ class FusedSupersteps:
         """Run at most so many, and so much work; None where the next one is large, or better pulled."""
         state, last = self._state, self._state.last
         is_small = last.sent_edges + last.active <= self._most_work
-        if state.superstep == 0 or self._records.has_arrived or not is_small:
+        if self._records.has_arrived or not is_small:
+            return None
+        if state.superstep == 0 and not (self.begins and self._always):
             return None
         if not self._always and self._records.direction(last.sent_edges) != "push":
             return None
         if self._loop is None:
             self._loop = FusedLoop(state.push_edges, state.subgraph.num_owned, state.threads.count)
+        if state.superstep == 0 and self._records.kept is not None:
+            state.read = state.read._replace(records=self._records.kept.records)
         inbox, aggregates = state.open_inbox(), state.aggregates
         assert state.active is not None
         try:

@@ -11,8 +11,7 @@ Gain (2 cores, milliseconds a run, fused and not): KCore on kron-18 50.8 and 108
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from sigps.compiler.cpu.native import NativeProgram
 from sigps.compiler.program import EarlyExit
 from sigps.engine.cpu.push import pays_by_bins
 from sigps.engine.direction import Direction, pull_gain
-from sigps.engine.stats import SuperstepStats, shared_out
+from sigps.engine.stats import FusedStats
 from sigps.kernels.cpu.arguments import Edges, FusedAccount, FusedLimits, FusedLists, LoopArguments
 from sigps.kernels.direction import FORCED
 
@@ -48,19 +47,18 @@ def most_work_alone(num_threads: int) -> int:
     return _WORK_BEFORE_OTHERS if pays_by_bins(num_threads) else _WORK_OF_ONE
 
 
-@dataclass(frozen=True)
-class FusedResult:
+class FusedResult(NamedTuple):
     """What fused supersteps left.
 
     Attributes:
-        stats: One entry a superstep; their common time is divided by their work.
+        stats: One entry a superstep.
         senders: Local ids of the vertices that sent in the last one.
         active: Local ids of the vertices that stay active.
         sent_edges: Out-edges of the senders.
         values: The aggregators' values.
     """
 
-    stats: list[SuperstepStats]
+    stats: FusedStats
     senders: NDArray[np.uint32]
     active: NDArray[np.uint32]
     sent_edges: int
@@ -80,9 +78,10 @@ class FusedLoop:
         self._edges = edges
         self._most_work = most_work_alone(num_threads)
         capacity = min(num_owned, self._most_work)
-        senders, active, touched = (np.empty(capacity + more, dtype=np.uint32) for more in (0, 0, 1))
+        senders, active, touched = np.empty((3, capacity + 1), dtype=np.uint32)
         self._lists = FusedLists(senders, active, touched, sizes=np.zeros(2, dtype=np.int64))
-        self._account = FusedAccount(*(np.empty(_MOST_SUPERSTEPS, dtype=np.int64) for _ in range(3)))
+        self._counts = np.empty((3, _MOST_SUPERSTEPS), dtype=np.int64)
+        self._account = FusedAccount(*self._counts)
 
     def run(
         self,
@@ -112,9 +111,8 @@ class FusedLoop:
             most_work_of_all: How much work, in messages and active vertices.
         """
         lists = self._lists
-        for at, (listed, given) in enumerate(((lists.senders, senders), (lists.active, active))):
-            listed[: given.size] = given
-            lists.sizes[at] = given.size
+        lists.senders[: senders.size], lists.active[: active.size] = senders, active
+        lists.sizes[:] = senders.size, active.size
         first = arguments.superstep
         gain = pull_gain(native.program.early_exit is not EarlyExit.NEVER)
         limits = FusedLimits(
@@ -131,14 +129,12 @@ class FusedLoop:
             loop(arguments, limits._replace(end=first), *others)
         began = time.perf_counter()
         done, sent_edges, values = loop(arguments, limits, *others)
-        ran, messages, work = (column[:done] for column in self._account)
-        seconds = shared_out(time.perf_counter() - began, work)
-        stats = [
-            SuperstepStats(first + i, "push", num_ran, num_sent, 0, share, 1.0)
-            for i, (num_ran, num_sent, share) in enumerate(
-                zip(ran.tolist(), messages.tolist(), seconds, strict=True)
-            )
-        ]
+        seconds = time.perf_counter() - began
         num_senders, num_active = lists.sizes
-        last = lists.senders[:num_senders].copy(), lists.active[:num_active].copy()
-        return FusedResult(stats, *last, int(sent_edges), values)
+        return FusedResult(
+            FusedStats(first, self._counts[:, :done].copy(), seconds),
+            lists.senders[:num_senders].copy(),
+            lists.active[:num_active].copy(),
+            sent_edges,
+            values,
+        )

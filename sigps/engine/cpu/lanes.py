@@ -12,7 +12,6 @@ import itertools
 import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -144,7 +143,7 @@ def loops_of(context: RunContext, programs: Sequence[Vertex]) -> NativeProgram:
     if plain.monotone is None:
         return plain
     columns = columns_of(context.subgraph.incoming, plain.program.edge_columns)
-    given = tuple(value for program in programs for value in replace(context, program=program).params())
+    given = tuple(value for program in programs for value in context._replace(program=program).params())
     return plain.monotone if has_order(plain.monotone, given, columns, context.threads) else plain
 
 
@@ -392,11 +391,11 @@ class _Wave:
         self._derived = derived
         masters: list[MasterCompute | None] = []
         if derived.has_master:
-            masters = [MasterCompute.of(replace(context, program=program)) for program in programs]
+            masters = [MasterCompute.of(context._replace(program=program)) for program in programs]
         self._masters = [master for master in masters if master is not None]
         self.asks_always = derived.has_master and not derived.has_phases
         self._stopped = self._cut = self._done = 0
-        given = [replace(context, program=program).params() for program in programs]
+        given = [context._replace(program=program).params() for program in programs]
         self.params = tuple(_of_lanes(values, width) for values in zip(*given, strict=True))
         start = Aggregates(derived.aggregators, False, subgraph.num_owned)
         self.identity = start.identity

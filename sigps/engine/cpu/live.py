@@ -203,6 +203,7 @@ class LiveEngine(Engine):
     """
 
     gives_up = True
+    _begins_fused = False  # what superstep 0 leaves is kept
     _first: tuple[Arrays, Arrays] | None = None
     _begin: Arrays = ()
     _last: Arrays = ()

@@ -180,7 +180,7 @@ class StreamingCpuSpec(CpuSpec):
     def make(self, context: RunContext) -> Engine:
         from sigps.engine.cpu.streamed import StreamingEngine
 
-        context = replace(context, options=replace(context.options, asynchronous=False))
+        context = context._replace(options=context.options._replace(asynchronous=False))
         return self._made(StreamingEngine, context, cache_bytes=context.options.cache_bytes)
 
 

@@ -55,8 +55,10 @@ def can_push(native: NativeProgram, deterministic: bool) -> bool:
 
 def needs_order(native: NativeProgram, deterministic: bool) -> bool:
     """Tell whether a vertex's messages, which combine, must do so in the order of its in-edges."""
+    if not deterministic:
+        return False
     values = zip(native.program.slot_ops, native.slots, strict=False)
-    return deterministic and any(op in ("sum", "prod", "user") and d.base.kind == "f" for op, d in values)
+    return any(op in ("sum", "prod", "user") and d.base.kind == "f" for op, d in values)
 
 
 def edges_of(edges: EdgeList, program: VertexProgram) -> Edges:

@@ -8,7 +8,6 @@ nothing else: each has its own states, messages and aggregators.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, Literal
 
 from numpy.typing import NDArray
@@ -72,7 +71,7 @@ def run_side_by_side(context: RunContext, many: ManyRuns) -> Iterator[LaneRun]:
 def _engine(
     context: RunContext, program: Vertex, begins: Mapping[str, NDArray[Any]], num_at_once: int
 ) -> GpuEngine:
-    engine = context.executable.spec.make(replace(context, program=program))
+    engine = context.executable.spec.make(context._replace(program=program))
     assert isinstance(engine, GpuEngine)
     engine.num_at_once = num_at_once
     for name, values in begins.items():
