@@ -1,99 +1,216 @@
-"""What a pool comes to on CPU cores: fairness, the latency of a short job beside a long one, and 64 mixed jobs.
+"""What a pool comes to: 64 mixed jobs, the latency of searches beside long jobs, and fairness; one JSON file.
 
-python scripts/bench/pool.py [scale]
+python scripts/bench/pool.py --scale 16                  # CPU cores
+python scripts/bench/pool.py --scale 22 --device cuda    # a GPU, on which the graph is made, too
+
+All are warm: each program has run before. One after another is `sigps.run`, grouped by program, so that no layout and
+no kernel changes more often than it must. Answers are read on the host, and compared with those of runs alone.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from facts import RESULTS, driver_version, machine_facts
+from measuring import Table, WrongAnswer
 
 import sigps
 from sigps.apps import BFS, SSSP, WCC, KCore, PageRank
+from sigps.model.vertex import Vertex
 from sigps.serve.job import Job
-from sigps.serve.pool import Pool
 
 LONG = PageRank(iterations=10_000_000, tolerance=0.0)
+EXACT = (BFS, SSSP, WCC, KCore)
+Timed = tuple[float, float]  # seconds of the wall clock, and of the processor
 
 
-def fairness(graph: sigps.Graph, seconds: int = 8) -> tuple[float, float]:
-    """Return Jain's index of service by weight over windows of 1 s, weights 1:2:4: the least and the mean."""
-    weights = {"a": 1.0, "b": 2.0, "c": 4.0}
-    with sigps.pool("cpu") as pool:
-        pool.graph("g", graph)
-        jobs = [pool.submit(LONG, "g", tenant=t, weight=w) for t, w in weights.items()]
-        while min(job.supersteps for job in jobs) == 0:
-            time.sleep(0.01)
-        before, found = pool.charged(), []
-        for _ in range(seconds):
-            time.sleep(1)
-            now = pool.charged()
-            x = np.array([(now[t] - before[t]) / w for t, w in weights.items()])
-            found.append(float(x.sum() ** 2 / (x.size * (x**2).sum())))
-            before = now
-        cancel(jobs)
-    return min(found), sum(found) / len(found)
+def main() -> None:
+    """Measure, and write what was found as it comes."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--scale", type=int, default=16, help="of the R-MAT graph, with random weights")
+    options.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    options.add_argument(
+        "--quantum", type=float, help="seconds of a lease; 0.002 on a GPU, 0.01 on CPU cores"
+    )
+    options.add_argument(
+        "--rounds", type=int, default=5, help="of the 64 jobs, in turn with one after another"
+    )
+    options.add_argument("--searches", type=int, default=200, help="beside each long job")
+    options.add_argument("--seconds", type=int, default=8, help="windows of fairness, of one second")
+    options.add_argument("--output", type=Path, help="the JSON file")
+    given = options.parse_args()
+    given.quantum = given.quantum or (0.002 if given.device == "cuda" else 0.01)
+    facts = machine_facts() | {"quantum": given.quantum, "rounds": given.rounds}
+    if given.device == "cuda":
+        from sigps.device.cuda import find_gpu
 
-
-def latencies(graph: sigps.Graph, quantum: float, count: int) -> list[float]:
-    """Return the seconds from submission to result of searches, one at a time, beside a PageRank."""
-    with sigps.pool("cpu", quantum=quantum) as pool:
-        pool.graph("g", graph)
-        jobs = [pool.submit(LONG, "g", tenant="long")]
-        while jobs[0].supersteps == 0:
-            time.sleep(0.01)
-        found = [timed(pool, source) for source in range(count)]
-        cancel(jobs)
-    return found
-
-
-def timed(pool: Pool, source: int) -> float:
-    """Return the seconds of one search, from submission to result."""
+        facts |= {"gpu": find_gpu(0).name, "driver": driver_version()}
+    target = given.output or RESULTS / f"pool-{given.device}.json"
+    table, name = Table(target, facts), f"kron-{given.scale}"
     began = time.perf_counter()
-    pool.submit(BFS(source=source), "g", tenant="short").result()
+    graph = sigps.generate("rmat", scale=given.scale, weights="random", device=given.device)
+    degrees = np.asarray(graph.out_degrees())
+    sources = np.asarray(graph.ids)[
+        np.random.default_rng(1).choice(np.flatnonzero(degrees), 224, False)
+    ].tolist()
+    print(
+        f"{name}: {graph.num_vertices:,} vertices, {graph.num_edges:,} edges in {time.perf_counter() - began:.1f} s"
+    )
+    mixed(graph, name, sources, given, table)
+    for long in (KCore(), PageRank(iterations=20)):
+        latencies(graph, name, sources, long, given, table)
+    fairness(graph, name, given, table)
+
+
+def jobs_of(sources: list[Any]) -> list[Vertex]:
+    """Return 24 BFS, 16 SSSP, and 8 each of WCC, PageRank with 20 iterations and KCore."""
+    programs: list[Vertex] = [*(BFS(source=s) for s in sources[:24]), *(SSSP(source=s) for s in sources[:16])]
+    return programs + [p for p in (WCC(), PageRank(iterations=20), KCore()) for _ in range(8)]
+
+
+def mixed(graph: sigps.Graph, name: str, sources: list[Any], given: Any, table: Table) -> None:
+    """Time 64 jobs one after another and in pools, in turn.
+
+    Lanes are measured twice: with the jobs as they are, of which those that are equal run once, and with seeds that
+    differ, so that no two are equal (these programs draw no random numbers).
+    """
+    programs = jobs_of(sources)
+    alone: dict[int, np.ndarray[Any, Any]] = {}
+
+    def one_after_another() -> None:
+        for number, program in enumerate(programs):
+            result = sigps.run(program, graph, device=given.device)
+            answer = result[result.fields[0]]
+            if isinstance(program, EXACT):
+                alone[number] = answer
+
+    def in_pool(pool: sigps.Pool, *, seeds: bool) -> None:
+        jobs = [pool.submit(p, "g", seed=i if seeds else 0) for i, p in enumerate(programs)]
+        for number, job in enumerate(jobs):
+            result = job.result()
+            answer = result[result.fields[0]]
+            if number in alone and answer.tobytes() != alone[number].tobytes():
+                raise WrongAnswer(f"{job} is not that of a run alone")
+
+    times: dict[str, list[Timed]] = {}
+    with kept_pools(graph, given) as (never, auto):
+        ways: dict[str, Callable[[], None]] = {
+            "one after another": one_after_another,
+            "pool, lanes=never": lambda: in_pool(never, seeds=False),
+            "pool, no two jobs equal": lambda: in_pool(auto, seeds=True),
+            "pool": lambda: in_pool(auto, seeds=False),
+        }
+        for number in range(given.rounds + 1):  # the first warms up
+            for way, run in ways.items():
+                seconds = timed(run)
+                if number:
+                    times.setdefault(way, []).append(seconds)
+    wall, processor = (min(pair[i] for pair in times["one after another"]) for i in (0, 1))
+    for way, found in times.items():
+        least = [min(pair[i] for pair in found) for i in (0, 1)]
+        row = {
+            "work": "64 jobs",
+            "graph": name,
+            "way": way,
+            "ms": round(least[0] * 1e3, 1),
+            "processor_ms": round(least[1] * 1e3, 1),
+            "times_the_jobs": round(wall / least[0], 2),
+            "by_processor_time": round(processor / least[1], 2),
+        }
+        table.add(
+            row, "  ".join(f"{key} {value}" for key, value in row.items() if key not in ("work", "graph"))
+        )
+
+
+@contextmanager
+def kept_pools(graph: sigps.Graph, given: Any) -> Iterator[list[sigps.Pool]]:
+    """Yield a pool that joins no jobs and one that does, with the graph."""
+    with (
+        sigps.pool(given.device, quantum=given.quantum, lanes="never") as never,
+        sigps.pool(given.device, quantum=given.quantum) as auto,
+    ):
+        for pool in (never, auto):
+            pool.graph("g", graph)
+        yield [never, auto]
+
+
+def timed(run: Callable[[], None]) -> Timed:
+    """Return the seconds that something takes, of the wall clock and of the processor."""
+    began, spent = time.perf_counter(), time.process_time()
+    run()
+    return time.perf_counter() - began, time.process_time() - spent
+
+
+def latencies(
+    graph: sigps.Graph, name: str, sources: list[Any], long: Vertex, given: Any, table: Table
+) -> None:
+    """Time searches of one tenant, one at a time, from submission to the answer on the host, beside jobs of another."""
+    with sigps.pool(given.device, quantum=given.quantum) as pool:
+        pool.graph("g", graph)
+        for program in (BFS(source=sources[0]), long):
+            pool.submit(program, "g", tenant="before").result()
+        quiet = [search(pool, source) for source in sources[:50]]
+        ending = threading.Event()
+
+        def keep_busy() -> None:
+            while not ending.is_set():
+                pool.submit(long, "g", tenant="long").result()
+
+        thread = threading.Thread(target=keep_busy)
+        thread.start()
+        time.sleep(0.05)
+        found = [search(pool, sources[i % len(sources)]) for i in range(given.searches)]
+        ending.set()
+        thread.join()
+    for beside, seconds in (("nothing", quiet), (type(long).__name__, found)):
+        p50, p99 = (round(float(np.percentile(seconds, p)) * 1e3, 2) for p in (50, 99))
+        row = {
+            "work": "BFS",
+            "graph": name,
+            "beside": beside,
+            "searches": len(seconds),
+            "longest_ms": round(max(seconds) * 1e3, 2),
+            "p50_ms": p50,
+            "p99_ms": p99,
+        }
+        table.add(row, f"beside {beside}: median {p50} ms, 99th percentile {p99} ms")
+
+
+def search(pool: sigps.Pool, source: Any) -> float:
+    """Return the seconds of one search."""
+    began = time.perf_counter()
+    pool.submit(BFS(source=source), "g", tenant="short").result()["level"]
     return time.perf_counter() - began
 
 
-def cancel(jobs: list[Job]) -> None:
-    """Cancel jobs."""
-    for job in jobs:
-        job.cancel()
-
-
-def mixed(graph: sigps.Graph, rounds: int = 3) -> tuple[float, float]:
-    """Return the seconds of 64 jobs one after another, and in a pool; the least of alternating rounds."""
-    programs = [*(BFS(source=s) for s in range(24)), *(SSSP(source=s) for s in range(16))]
-    programs += [program for _ in range(8) for program in (WCC(), PageRank(iterations=20), KCore())]
-    alone, pooled = [], []
-    for _ in range(rounds):
-        began = time.perf_counter()
-        for program in programs:
-            sigps.run(program, graph, device="cpu")
-        alone.append(time.perf_counter() - began)
-        began = time.perf_counter()
-        with sigps.pool("cpu") as pool:
-            pool.graph("g", graph)
-            for job in [pool.submit(program, "g") for program in programs]:
-                job.result()
-        pooled.append(time.perf_counter() - began)
-    return min(alone), min(pooled)
-
-
-def main(scale: int) -> None:
-    """Measure all three, and print it."""
-    graph = sigps.generate("rmat", scale=scale, seed=1, weights="random")
-    for program in (BFS(source=0), SSSP(source=0), WCC(), PageRank(iterations=2), KCore()):
-        sigps.run(program, graph, device="cpu")
-    print("Jain's index, 1 s windows, weights 1:2:4: least {:.4f}, mean {:.4f}".format(*fairness(graph)))
-    for _ in range(2):
-        for quantum in (0.01, 0.25):
-            found = np.array(latencies(graph, quantum, 50)) * 1e3
-            print(f"BFS beside PageRank, leases of {quantum} s: median {np.median(found):.1f} ms", end=", ")
-            print(f"longest of 50 {found.max():.1f} ms")
-    print("64 jobs: one after another {:.2f} s, in a pool {:.2f} s".format(*mixed(graph)))
+def fairness(graph: sigps.Graph, name: str, given: Any, table: Table) -> None:
+    """Find Jain's index of service by weight over windows of 1 s, where three tenants always have a job."""
+    weights = {"a": 1.0, "b": 2.0, "c": 4.0}
+    with sigps.pool(given.device, quantum=given.quantum, lanes="never") as pool:
+        pool.graph("g", graph)
+        jobs: list[Job] = [pool.submit(LONG, "g", tenant=t, weight=w) for t, w in weights.items()]
+        while min(job.lease_seconds for job in jobs) == 0:
+            time.sleep(0.01)
+        before, found = pool.charged(), []
+        for _ in range(given.seconds):
+            time.sleep(1)
+            now = pool.charged()
+            service = np.array([(now[t] - before[t]) / w for t, w in weights.items()])
+            found.append(float(service.sum() ** 2 / (service.size * (service**2).sum())))
+            before = now
+        for job in jobs:
+            job.cancel()
+    least, mean = round(min(found), 3), round(sum(found) / len(found), 3)
+    row = {"work": "fairness", "graph": name, "windows": len(found), "mean_jain": mean, "least_jain": least}
+    table.add(row, f"Jain's index over windows of 1 s: least {least}, mean {mean}")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 16)
+    main()
