@@ -19,6 +19,7 @@ for _topic in (
     "components",
     "directed_acyclic",
     "distance_measures",
+    "flows",
     "link_analysis",
     "shortest_paths",
     "spanning_trees",

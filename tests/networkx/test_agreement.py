@@ -4,6 +4,7 @@ import itertools
 import math
 import random
 from collections.abc import Iterator
+from fractions import Fraction
 
 import networkx as nx
 import pytest
@@ -60,11 +61,29 @@ def simple() -> nx.Graph:
     return nx.gnp_random_graph(30, 0.25, seed=7)
 
 
+def pipes() -> nx.DiGraph:
+    """Some edges carry any amount, but no path of these leads from 0 to 29; some carry less than nothing."""
+    graph = directed()
+    for n, (_, _, data) in enumerate(graph.edges(data=True)):
+        data["room"] = (math.inf, -1, 5, 2, 7, 1, 3, 4)[n % 8]
+    graph.add_edge(27, 29)
+    graph.add_edges_from([(7, 29), (8, 29)], room=9)
+    return graph
+
+
 U, C, D, S, A, T, P = undirected(), connected(), directed(), strong(), acyclic(), tree(), simple()
 u0, c0, d0, s0 = (next(iter(graph)) for graph in (U, C, D, S))
 d1 = next(iter(D[d0]))
 c1 = list(C)[-1]
 a0, *_, a1 = nx.dag_longest_path(A)
+R = pipes()
+FLOWS = [
+    (C, c0, c1, "weight"),
+    (U, u0, "n37", "length"),
+    (D, d0, 20, "length"),
+    (D, 29, 3),
+    (R, 0, 29, "room"),
+]
 
 SAME = {
     "all_pairs_bellman_ford_path_length": [(U,), (D, "length")],
@@ -139,8 +158,11 @@ SAME = {
         (D, 0.05, {i: i for i in range(30)}, 1000, 1e-6, None, False, "weight"),
     ],
     "maximal_matching": [(U,), (P,), (nx.Graph([(1, 1), (1, 2)]),)],
+    "maximum_flow_value": FLOWS,
     "maximum_spanning_edges": [(U,), (P,), (U, "kruskal", "length", True, False)],
     "maximum_spanning_tree": [(U,), (P,)],
+    "minimum_cut": FLOWS,
+    "minimum_cut_value": FLOWS,
     "minimum_spanning_edges": [(U,), (P,), (U, "kruskal", "length", True, False)],
     "minimum_spanning_tree": [(U,), (P,)],
     "multi_source_dijkstra_path_length": [(U, {u0, c1}), (D, [3, 4], 2, "length")],
@@ -205,6 +227,7 @@ OF_SEVERAL = {
     "single_source_dijkstra": [(U, u0), (D, 3, None, 3, "length"), (C, c0, c1)],
     "single_source_dijkstra_path": [(U, u0), (D, 3, 3, "length")],
     "maximal_independent_set": [(U,), (P, None, 5)],
+    "maximum_flow": FLOWS,
     "shortest_simple_paths": [
         (C, c0, c1),
         (C, c0, c1, "length"),
@@ -345,6 +368,37 @@ def test_independent_sets_are_maximal(args) -> None:
     assert isinstance(found, list)
     assert not any(graph.has_edge(a, b) for a in found for b in found)
     assert all(node in found or set(graph[node]) & set(found) for node in graph)
+
+
+@pytest.mark.parametrize("args", FLOWS)
+def test_flows_are_within_capacities_and_nothing_is_lost(args) -> None:
+    graph, source, target, *rest = args
+    (theirs, shape), (value, flows) = nx.maximum_flow(*args), nx.maximum_flow(*args, backend="sigps")
+    assert close(value, theirs)
+    assert ordered({u: [*near] for u, near in flows.items()}) == [(u, [*near]) for u, near in shape.items()]
+    balance = dict.fromkeys(graph, 0)
+    for u, near in flows.items():
+        for v, flow in near.items():
+            assert 0 <= flow <= max(0, graph[u][v].get(*rest, math.inf) if rest else math.inf)
+            balance[u] -= flow
+            balance[v] += flow
+    assert close(balance, dict.fromkeys(graph, 0) | {source: -value, target: value})
+
+
+def test_flows_refuse_as_networkx_does() -> None:
+    endless = nx.DiGraph([(1, 2), (2, 3)])
+    with_rest = {"residual": endless}
+    for args, kwargs in [((R, 0, 99), {}), ((R, 4, 4), {}), ((endless, 1, 3), {}), ((R, 0, 29), with_rest)]:
+        with pytest.raises(nx.NetworkXException) as theirs:
+            nx.minimum_cut(*args, **kwargs)
+        with pytest.raises(type(theirs.value)) as ours:
+            nx.minimum_cut(*args, **kwargs, backend="sigps")
+        assert type(ours.value) is type(theirs.value)
+    for capacity in (Fraction(1, 2), "3", 2**70):
+        with pytest.raises(NotImplementedError, match="capacities"):
+            nx.maximum_flow(nx.DiGraph([(1, 2, {"capacity": capacity})]), 1, 2, backend="sigps")
+    with pytest.raises(NotImplementedError, match="flow_func"):
+        nx.maximum_flow(R, 0, 29, "room", nx.algorithms.flow.dinitz, backend="sigps")
 
 
 def test_random_sequential_colours_are_drawn_as_by_networkx() -> None:

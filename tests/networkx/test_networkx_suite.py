@@ -39,6 +39,7 @@ SUITES = {
     "paths and orders": (
         [
             "shortest_paths",
+            "flow.tests.test_maxflow",
             "traversal",
             "tree.tests.test_mst",
             "tree.tests.test_recognition",
@@ -50,6 +51,7 @@ SUITES = {
         {
             "bfs_edges": 6,
             "maximal_matching": 5,
+            "maximum_flow_value": 1,
             "minimum_spanning_edges": 5,
             "has_path": 50,
             "shortest_simple_paths": 8,
