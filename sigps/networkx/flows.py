@@ -66,16 +66,18 @@ def _flow(
     edges = list(G.source.edges(data=capacity, default=math.inf))
     tails, heads = (np.array(G.positions(edge[end] for edge in edges), dtype=np.int64) for end in (0, 1))
     capacities, unbounded = _capacities([edge[2] for edge in edges])
-    first, last, kept = G.position(s), G.position(t), {"vertices": range(len(G)), "directed": G.is_directed()}
+    first, last = G.position(s), G.position(t)
+    kept: dict[str, Any] = {"vertices": range(len(G)), "directed": G.is_directed()}
     if unbounded.any():
         paths = sigps.Graph.from_edges(tails[unbounded], heads[unbounded], **kept)
         if run(BFS(source=first), paths)["level"][last] >= 0:
             raise nx.NetworkXUnbounded("Infinite capacity path, flow unbounded above.")
     graph = sigps.Graph.from_edges(tails, heads, capacities, **kept)
     try:
-        return flow_of_sigps(graph, first, last, device=settings().device)
+        found: sigps.Result = flow_of_sigps(graph, first, last, device=settings().device)
     except sigps.GraphError as error:
         raise NotImplementedError(f"sigps cannot take these capacities: {error}") from error
+    return found
 
 
 @serves(multigraph=False, obstacle=_obstacle)

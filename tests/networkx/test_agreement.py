@@ -395,9 +395,10 @@ def test_flows_refuse_as_networkx_does() -> None:
             nx.minimum_cut(*args, **kwargs, backend="sigps")
         assert type(ours.value) is type(theirs.value)
     for capacity in (Fraction(1, 2), "3", 2**70):
-        with pytest.raises(NotImplementedError, match="capacities"):
+        with pytest.raises(NotImplementedError) as error:
             nx.maximum_flow(nx.DiGraph([(1, 2, {"capacity": capacity})]), 1, 2, backend="sigps")
-    with pytest.raises(NotImplementedError, match="flow_func"):
+        assert "sigps cannot take these capacities" in str(error.value.__cause__)
+    with pytest.raises(NotImplementedError, match="given arguments"):
         nx.maximum_flow(R, 0, 29, "room", nx.algorithms.flow.dinitz, backend="sigps")
 
 
