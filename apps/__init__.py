@@ -45,6 +45,9 @@ from sigps.apps.maximal_matching import MaximalMatching as MaximalMatching
 from sigps.apps.maximum_flow import MaximumFlow as MaximumFlow
 from sigps.apps.maximum_flow import maximum_flow as maximum_flow
 from sigps.apps.minimum_spanning_forest import MinimumSpanningForest as MinimumSpanningForest
+from sigps.apps.motifs import FourCliques as FourCliques
+from sigps.apps.motifs import FourCycles as FourCycles
+from sigps.apps.motifs import motifs as motifs
 from sigps.apps.multi_source_bfs import MultiSourceBFS as MultiSourceBFS
 from sigps.apps.nearness import Nearness as Nearness
 from sigps.apps.nearness import harmonic as harmonic

@@ -105,7 +105,7 @@ def commit(
 
     Args:
         xp: NumPy or CuPy, whose arrays the others are.
-        pending: [num_edges] each: what owners read and write.
+        pending: [num_edges] each, of vectors [num_edges, length]: what owners read and write.
         committed: [num_edges, then mirrors of other ranks' entries] each: as of the superstep's begin.
         send_lists: For each rank, the entries of `pending` that it mirrors, in its order.
         mirror_bounds: [size + 1]: in `committed`, the mirrors of rank r's entries are mirror_bounds[r] :
@@ -117,12 +117,14 @@ def commit(
     """
     if not pending:
         return 0
-    num_edges = pending[0].size
+    num_edges = len(pending[0])
     changed = xp.zeros(num_edges if mirror_bounds is not None else 0, dtype=bool)
     for new, old in zip(pending, committed, strict=True):
         if mirror_bounds is not None:
             bits = f"u{new.itemsize}"  # not values: -0.0 differs from 0.0, and NaN equals itself
-            changed |= new.view(bits) != old[:num_edges].view(bits)
+            differs = new.view(bits) != old[:num_edges].view(bits)
+            if num_edges:
+                changed |= differs.reshape(num_edges, -1).any(axis=1)  # of a vector: in any place
         old[:num_edges] = new
     if mirror_bounds is None:
         return 0

@@ -40,6 +40,7 @@ from sigps import (
     GraphError,
     Result,
     State,
+    Vector,
     Vertex,
     VertexId,
     run,
@@ -218,6 +219,31 @@ def test_bytes_that_cross_are_counted(run_ranks: Any) -> None:
     first, second = run_ranks(2, moved)[0]
     assert first == 0
     assert second > 0  # what was written in the first
+
+
+class Places(Vertex, directed=False):
+    """Each end writes one more place of a vector in each superstep."""
+
+    told: EdgeState[Vector[int, 3]] = 0
+    total: State[int] = 0
+
+    def compute(self, messages: Any) -> None:
+        self.total = sum(sum(edge.reverse.told) for edge in self.out_edges)
+        if self.superstep == 3:
+            self.vote_to_halt()
+        else:
+            for edge in self.out_edges:
+                told = edge.told
+                told[self.superstep] = self.id
+                edge.told = told
+
+
+def test_vectors_on_edges_cross_where_one_place_changed() -> None:
+    assert_all_equal(Places(), BATTERY["grid"], SOME_WAYS)
+    near = neighbours_of(BATTERY["grid"])
+    expected = [3 * sum(near[v]) for v in sorted(near)]
+    for way, result in results_of(Places(), BATTERY["grid"], SOME_WAYS):
+        assert result["total"].tolist() == expected, way
 
 
 class Names(Vertex):
