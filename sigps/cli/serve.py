@@ -37,7 +37,10 @@ def serve(pool_file: str, socket: str | None) -> int:
         for number in before:
             signal.signal(number, stop)
         try:
-            click.echo(f"serving {', '.join(server.file.graphs)} at {server.file.socket}; Ctrl-C ends it")
+            also = f" and {server.http.address} (token in {server.http.token_path})" if server.http else ""
+            click.echo(
+                f"serving {', '.join(server.file.graphs)} at {server.file.socket}{also}; Ctrl-C ends it"
+            )
             server.serve()
         finally:
             for number, handler in before.items():

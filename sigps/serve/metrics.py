@@ -10,7 +10,7 @@ from typing import Any
 from sigps.errors import OutputError
 from sigps.serve.overview import Overview
 
-__all__ = ["write_metrics"]
+__all__ = ["metrics_text", "write_metrics"]
 
 
 def write_metrics(overview: Overview, path: str | Path) -> None:
@@ -19,7 +19,23 @@ def write_metrics(overview: Overview, path: str | Path) -> None:
     Raises:
         OutputError: If it cannot be written there.
     """
-    from prometheus_client import CollectorRegistry, write_to_textfile
+    from prometheus_client import write_to_textfile
+
+    try:
+        write_to_textfile(str(path), _registry(overview))
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def metrics_text(overview: Overview) -> bytes:
+    """Return the same, for a Prometheus that asks."""
+    from prometheus_client import generate_latest
+
+    return generate_latest(_registry(overview))
+
+
+def _registry(overview: Overview) -> Any:
+    from prometheus_client import CollectorRegistry
 
     class Families:
         def collect(self) -> Iterator[Any]:
@@ -27,10 +43,7 @@ def write_metrics(overview: Overview, path: str | Path) -> None:
 
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Families())
-    try:
-        write_to_textfile(str(path), registry)
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error.strerror or error}") from None
+    return registry
 
 
 def _families(overview: Overview) -> Iterator[Any]:

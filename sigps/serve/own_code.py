@@ -53,20 +53,25 @@ class OwnCode:
 
 
 class KeptTables:
-    """Descriptors of a result's tables that another process wrote."""
+    """Descriptors of a result's tables, such as another process wrote; they are closed when nobody keeps them.
+
+    Attributes:
+        descriptors: Of the table of vertices, and where values are kept on edges of theirs.
+        num_bytes: Of all.
+    """
 
     def __init__(self, descriptors: Sequence[int]) -> None:
-        self._descriptors = list(descriptors)
+        self.descriptors = list(descriptors)
         self.num_bytes = sum(os.fstat(descriptor).st_size for descriptor in descriptors)
-        weakref.finalize(self, _close, self._descriptors)
+        weakref.finalize(self, _close, self.descriptors)
 
     def duplicates(self) -> list[int]:
         """Return descriptors that the caller closes."""
-        return [os.dup(descriptor) for descriptor in self._descriptors]
+        return [os.dup(descriptor) for descriptor in self.descriptors]
 
     def read(self) -> Result:
         """Return the result; only where the code that made it is trusted."""
-        return result_of(self._descriptors)
+        return result_of(self.descriptors)
 
 
 class OwnJob(Job):

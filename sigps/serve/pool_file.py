@@ -19,7 +19,7 @@ from sigps.job.yaml_source import Source, read_yaml
 from sigps.model.vertex import Vertex
 from sigps.serve.wire import default_socket
 
-__all__ = ["OwnCodeSection", "PoolFile", "TenantSection", "read_pool_file"]
+__all__ = ["HttpSection", "OwnCodeSection", "PoolFile", "TenantSection", "read_pool_file"]
 
 
 class OwnCodeSection(Section):
@@ -52,6 +52,18 @@ class TenantSection(Section):
         return None if self.memory is None else bytes_of(self.memory, "memory")
 
 
+class HttpSection(Section):
+    """Where the server also answers HTTP, and the file of the token that clients must know.
+
+    An address that other machines reach is refused without `anywhere`: nothing that crosses is encrypted.
+    """
+
+    port: Annotated[int, Field(ge=0, le=65535)]
+    host: str = "127.0.0.1"
+    token: str | None = None
+    anywhere: bool = False
+
+
 class _Keys(Section):
     socket: str | None = None
     devices: str | list[str] = "auto"
@@ -69,6 +81,7 @@ class _Keys(Section):
     page: str | None = None
     metrics: str | None = None
     every: Annotated[float, Field(ge=1)] = 5.0
+    http: HttpSection | None = None
 
 
 @dataclass(frozen=True)
@@ -86,6 +99,7 @@ class PoolFile:
         page: The path of the HTML page in which the server shows itself; None for none.
         metrics: The path of its metrics for Prometheus; None for none.
         every: Seconds between these files.
+        http: Where it answers HTTP, with the path of its token; None where it does not.
     """
 
     socket: str
@@ -98,6 +112,7 @@ class PoolFile:
     page: str | None
     metrics: str | None
     every: float
+    http: HttpSection | None = None
 
 
 def read_pool_file(path: str | Path, socket: str | None = None) -> PoolFile:
@@ -141,7 +156,16 @@ def read_pool_file(path: str | Path, socket: str | None = None) -> PoolFile:
         page=None if keys.page is None else str(folder / Path(keys.page).expanduser()),
         metrics=None if keys.metrics is None else str(folder / Path(keys.metrics).expanduser()),
         every=keys.every,
+        http=_http(keys.http, folder, where if socket is None else os.path.abspath(socket)),
     )
+
+
+def _http(section: HttpSection | None, folder: Path, socket: str) -> HttpSection | None:
+    """Return the section with the path of its token: beside the socket where it names none."""
+    if section is None:
+        return None
+    token = f"{socket}.token" if section.token is None else str(folder / Path(section.token).expanduser())
+    return section.model_copy(update={"token": token})
 
 
 def _graph(source: Source, name: str, folder: Path) -> GraphSection:

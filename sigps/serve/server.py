@@ -8,21 +8,18 @@ connection that sends what is no frame is closed; nothing else changes.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
 import os
 import secrets
 import selectors
 import socket
-import stat
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sigps.errors import ConfigError, SigpsError, nearest
 from sigps.extras import needs
@@ -33,11 +30,16 @@ from sigps.job.config import GraphSection
 from sigps.job.result import Result
 from sigps.model.vertex import Vertex
 from sigps.serve.job import Job
+from sigps.serve.listening import listening
+from sigps.serve.overview import Overview
 from sigps.serve.own_code import KeptTables
 from sigps.serve.pool import Pool, pool
 from sigps.serve.pool_file import OwnCodeSection, PoolFile, TenantSection
 from sigps.serve.recorder import Recorder
 from sigps.serve.wire import FrameError, peer_uid, read_frame, reply_of, send_frame, send_tables, tables_of
+
+if TYPE_CHECKING:
+    from sigps.serve.http import HttpFront
 
 __all__ = ["Server"]
 
@@ -49,7 +51,6 @@ Ended = Result | KeptTables | dict[str, Any]
 _CONNECTIONS = 128
 _ENDED = 1000  # ended jobs of which the server still knows what came of them
 _WAIT_SECONDS = 10.0
-_PATIENCE_SECONDS = 5.0  # for another server that is taking the socket
 _OPTIONS = (
     "max_supersteps",
     "deterministic",
@@ -86,10 +87,11 @@ class Server:
         self._waker: socket.socket
         self._pool: Pool
         self._recorder: Recorder
+        self.http: HttpFront | None = None
         self._verbs: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "submit": self._submit,
             "jobs": lambda _: {"rows": [asdict(row) for row in self._pool.jobs()]},
-            "overview": lambda _: {"overview": asdict(self._recorder.overview())},
+            "overview": lambda _: {"overview": asdict(self.overview())},
             "graphs": self._graphs,
             "wait": self._wait,
             "cancel": self._cancel,
@@ -109,6 +111,10 @@ class Server:
             stack.enter_context(self._pool)
             for name, section in file.graphs.items():
                 self._pool.graph(name, _read(section))
+            if file.http is not None:
+                from sigps.serve.http import HttpFront
+
+                self.http = stack.enter_context(HttpFront(self, file.http))
             self._stack = stack.pop_all()
         return self
 
@@ -142,6 +148,23 @@ class Server:
         """Let `serve` return; for signal handlers and other threads."""
         self._waker.send(b"\0")
 
+    def reply(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer one question, with `kept` where that is a result. Threads may ask at once.
+
+        Raises:
+            SigpsError: If it is wrong, or nothing that this server knows.
+        """
+        verb = self._verbs.get(str(message.get("do")))
+        if verb is None:
+            raise ConfigError(f"this server does not know the question {str(message.get('do'))[:80]!r}")
+        if message.get("server", self._born) != self._born:
+            raise ConfigError("this server was started anew: jobs from before are gone; submit them again")
+        return {"server": self._born, **verb(dict(message))}
+
+    def overview(self) -> Overview:
+        """Return the pool as it is, with its last minutes."""
+        return self._recorder.overview()
+
     def _converse(self, connection: socket.socket) -> None:
         """Answer one connection until it closes."""
         with connection, contextlib.suppress(OSError):
@@ -167,19 +190,14 @@ class Server:
     def _answer(self, connection: socket.socket, message: dict[str, Any]) -> None:
         descriptors: list[int] = []
         try:
-            verb = self._verbs.get(str(message.get("do")))
-            if verb is None or message.get("version") != 1:
+            if message.get("version") != 1:
                 raise ConfigError(f"this server does not know the question {str(message.get('do'))[:80]!r}")
-            if message.get("server", self._born) != self._born:
-                raise ConfigError(
-                    "this server was started anew: jobs from before are gone; submit them again"
-                )
-            reply = verb(message)
+            reply = self.reply(message)
             if "kept" in reply:
                 kept = reply.pop("kept")
                 descriptors = kept.duplicates() if isinstance(kept, KeptTables) else tables_of(kept)
                 reply["tables"] = len(descriptors)
-            send_frame(connection, {"server": self._born, **reply})
+            send_frame(connection, reply)
             if descriptors:
                 send_tables(connection, descriptors)
         except OSError:
@@ -337,75 +355,6 @@ def _refuse(connection: socket.socket, error: ConfigError) -> None:
         connection.settimeout(left)
         if not connection.recv(1 << 16):
             return
-
-
-@contextlib.contextmanager
-def listening(path: str) -> Iterator[socket.socket]:
-    """Have a Unix socket at a path that only this user may use; what a killed server left there is replaced.
-
-    Raises:
-        ConfigError: If a server listens there, or the path cannot be used.
-    """
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    with listener:
-        try:
-            with _only_one(Path(path).parent):
-                _clear(path)
-                listener.bind(path)
-                os.chmod(path, 0o600)  # before it listens, so that nobody else can have connected
-                listener.listen(64)
-                own = os.stat(path)
-        except OSError as error:
-            raise ConfigError(
-                f"no socket can be made at {path}: {error.strerror or error}. Give another: --socket"
-            ) from None
-        try:
-            yield listener
-        finally:
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.stat(path), own):
-                    os.unlink(path)
-
-
-@contextlib.contextmanager
-def _only_one(folder: Path) -> Iterator[None]:
-    """Let one process at a time take a socket in a folder; the system forgets it when the process ends."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        end = time.monotonic() + _PATIENCE_SECONDS
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > end:
-                    raise
-                time.sleep(0.02)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _clear(path: str) -> None:
-    """Remove a socket on which nobody listens."""
-    try:
-        mode = os.lstat(path).st_mode
-    except FileNotFoundError:
-        return
-    if not stat.S_ISSOCK(mode):
-        raise ConfigError(f"{path} is there and is no socket: give another, --socket")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.setblocking(False)
-        try:
-            probe.connect(path)
-        except ConnectionRefusedError:
-            os.unlink(path)
-            return
-        except BlockingIOError:  # it listens, and is busy
-            pass
-    raise ConfigError(
-        f"a server listens at {path} already: end it, or give this one another socket, --socket"
-    )
 
 
 def _check_limits(tenant: str, limits: TenantSection, others: list[Job], own_bytes: int) -> None:
