@@ -85,7 +85,8 @@ class Run:
         return not why_apart(_derived(first, self._engine), first.options, varied)
 
     def join(self, job: Job) -> None:
-        """Take a job."""
+        """Take a job, which then stands where the others stand."""
+        job.state = self.jobs[0].state
         self.jobs = (*self.jobs, job)
         self.admitted.append(job)
 
