@@ -6,7 +6,9 @@ Arrays are CuPy's, in one piece each.
 from __future__ import annotations
 
 import functools
+import math
 import queue
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.device.cpu import Threads, available_cores
+from sigps.errors import DeviceError
 
 __all__ = ["bring", "copy_within", "fill_with", "send"]
 
@@ -27,6 +30,9 @@ _SMALL_BYTES = 1 << 16
 STAGED_BYTES = 4 << 20
 _MOST_LANES = 8
 """Threads that bring an array, each with so many bytes of pinned memory and a stream: 32 MiB a device, kept."""
+
+_MOST_KEPT_BYTES = 256 << 20
+"""Of answers that nobody holds any longer, whose memory is kept for the next ones."""
 
 
 def fill_with(array: Any, pattern: bytes) -> None:
@@ -42,6 +48,9 @@ def fill_with(array: Any, pattern: bytes) -> None:
     if len(set(pattern)) == 1:
         array.data.memset_async(pattern[0], size)
         return
+    if _repeats_word(pattern) and array.data.ptr % 4 == 0:
+        _fill_words(array.data.ptr, int.from_bytes(pattern[:4], sys.byteorder), size // 4)
+        return
     raw = array.reshape(-1).view(np.uint8)
     first = pattern * min(size // len(pattern), max(1, _FIRST_BYTES // len(pattern)))
     raw[: len(first)].set(np.frombuffer(first, np.uint8))
@@ -50,6 +59,20 @@ def fill_with(array: Any, pattern: bytes) -> None:
         more = min(done, size - done)
         copy_within(raw[done : done + more], raw[:more])
         done += more
+
+
+def _repeats_word(pattern: bytes) -> bool:
+    return len(pattern) % 4 == 0 and pattern == pattern[:4] * (len(pattern) // 4)
+
+
+def _fill_words(address: int, word: int, count: int) -> None:
+    """Fill memory with words of 32 bits on the current stream."""
+    import cupy
+    from cuda.bindings import driver
+
+    (error,) = driver.cuMemsetD32Async(address, word, count, cupy.cuda.get_current_stream().ptr)
+    if error != driver.CUresult.CUDA_SUCCESS:
+        raise DeviceError(f"the driver could not fill memory: {error.name}")
 
 
 def copy_within(target: Any, source: Any) -> None:
@@ -69,7 +92,8 @@ def bring(
     """Return an array on the host, when what the current stream was given before is done.
 
     Numbers cross in the width that they have on the device. Large arrays cross in pieces, through pinned memory: while
-    one crosses, threads convert others and write them to new pages of the host, which takes the longest of all.
+    one crosses, threads convert others and write them to the host, into pages of an earlier answer where there are
+    some, since to get new ones takes the longest of all.
 
     Args:
         array: [n] or [n, length].
@@ -80,7 +104,7 @@ def bring(
 
     if array.nbytes <= _SMALL_BYTES:
         return convert(cupy.asnumpy(array), dtype)
-    found = np.empty(array.shape, dtype)
+    found = _pages.array(array.shape, dtype)
     on_host, numbers = found.reshape(-1), STAGED_BYTES // array.itemsize
 
     def bring_piece(lane: _Lane, begin: int, piece: Any) -> None:
@@ -133,6 +157,50 @@ def _in_pieces(flat: Any, numbers: int, move: Callable[[_Lane, int, Any], None])
                 lanes.put(lane)
 
     lanes.threads.map(move_piece, range(0, flat.size, numbers))
+
+
+class _Pages:
+    """Memory for answers: that of an array which nobody holds any longer serves the next one of as many bytes."""
+
+    def __init__(self) -> None:
+        self._free: dict[int, list[NDArray[np.uint8]]] = {}
+        self._kept = 0
+        self._lock = (
+            threading.RLock()
+        )  # an array may be given back by the collector while this thread holds it
+
+    def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return an array whose values are undefined."""
+        num_bytes = math.prod(shape) * dtype.itemsize
+        with self._lock:
+            free = self._free.get(num_bytes)
+            raw = free.pop() if free else None
+            if raw is not None:
+                self._kept -= num_bytes
+        if raw is None:
+            raw = np.empty(num_bytes, np.uint8)
+        found: NDArray[Any] = np.asarray(_Owner(raw, self)).view(dtype).reshape(shape)
+        return found
+
+    def give_back(self, raw: NDArray[np.uint8]) -> None:
+        with self._lock:
+            if self._kept + raw.nbytes <= _MOST_KEPT_BYTES:
+                self._free.setdefault(raw.nbytes, []).append(raw)
+                self._kept += raw.nbytes
+
+
+class _Owner:
+    """What an array and all views of it refer to: when the last of them is gone, its memory is given back."""
+
+    def __init__(self, raw: NDArray[np.uint8], pages: _Pages) -> None:
+        self._raw, self._pages = raw, pages
+        self.__array_interface__ = raw.__array_interface__
+
+    def __del__(self) -> None:
+        self._pages.give_back(self._raw)
+
+
+_pages = _Pages()
 
 
 class _Lane:

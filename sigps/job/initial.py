@@ -103,7 +103,8 @@ def column_values(
             continue
         name, columns = field.column.name, graph.vertex_columns
         if name not in columns and field.column.default is not None:
-            found[field.name] = np.full(graph.num_rows, field.column.default, field.dtype(precision))
+            one = np.full(1, field.column.default, field.dtype(precision))
+            found[field.name] = np.broadcast_to(one, (graph.num_rows, *one.shape[1:]))
             continue
         if name not in columns:
             known = ", ".join(columns) or "none"

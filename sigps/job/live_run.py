@@ -254,7 +254,6 @@ def _engine_of(made: Prepared, found: Incremental) -> tuple[Following, Threads]:
     from sigps.engine.cpu.rounds import RoundsEngine
     from sigps.engine.exchange import NoExchange
     from sigps.engine.laid_out import partition_of
-    from sigps.graph.building.vertex_columns import values_of
 
     graph, options = made.graph, made.options
     _, subgraph = partition_of(graph, "edges", (1.0,), Needs(), 1)
@@ -274,11 +273,8 @@ def _engine_of(made: Prepared, found: Incremental) -> tuple[Following, Threads]:
             engine = LiveEngine(*given, has_witnesses=bool(found.witnesses))
         else:
             engine = ArrivalEngine(*given, level=found.level)
-    gids = subgraph.owned_gids
-    for name, values in options.initial.items():
-        engine.begin(name, values[gids])
-    for name, values in options.columns.items():
-        engine.begin(name, values_of(graph, values, gids))
+    for name, values in [*options.initial.items(), *options.columns.items()]:
+        engine.begin(name, subgraph.of_owned(values))
     return engine, threads
 
 

@@ -257,10 +257,9 @@ class WorkerManager:
                 if found is None:
                     self._begin(worker, program, executable, threads, registrations)
                     for name, values in options.initial.items():
-                        worker.engine.begin(name, values[worker.subgraph.owned_gids])
+                        worker.engine.begin(name, worker.subgraph.of_owned(values))
                     for name, values in options.columns.items():
-                        own = values_of(self.graph, values, worker.subgraph.owned_gids)
-                        worker.engine.begin(name, own)
+                        worker.engine.begin(name, self._own_values(values, worker))
                 elif saving is not None:
                     from sigps.system.checkpoint.resume import read_snapshot
 
@@ -356,6 +355,12 @@ class WorkerManager:
         found = neighbourhoods(self.graph, counting.count_share(executable, threads))
         for field, measure in measures.items():
             worker.engine.begin(field, getattr(found, measure)[worker.subgraph.owned_gids])
+
+    def _own_values(self, values: NDArray[Any], worker: Worker) -> NDArray[Any]:
+        """Return the values of own vertices by local id, of those of each rank's rows. Collective."""
+        if self._group.size == 1:
+            return worker.subgraph.of_owned(values)
+        return values_of(self.graph, np.ascontiguousarray(values), worker.subgraph.owned_gids)
 
     def _logs(
         self, saving: Saving | None, max_supersteps: int | None, initial: Mapping[str, NDArray[Any]]

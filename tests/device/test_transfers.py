@@ -27,7 +27,9 @@ def on_device(values: Any) -> Any:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 8, 9, 1000])
-@pytest.mark.parametrize("row", [b"\0", b"\7\7", b"\1\2\3\4\5\6\7\x08", b"abc", bytes(range(64))])
+@pytest.mark.parametrize(
+    "row", [b"\0", b"\7\7", b"\1\2\3\4", b"\1\2\3\4" * 2, b"\1\2\3\4\5\6\7\x08", b"abc", bytes(range(64))]
+)
 def test_an_array_is_filled_with_rows(row: bytes, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transfers, "_FIRST_BYTES", 16)
     array = on_device(np.full(count * len(row) + 1, 99, np.uint8))
@@ -92,3 +94,25 @@ def test_pinned_memory_is_bounded_and_used_again(monkeypatch: pytest.MonkeyPatch
         np.testing.assert_array_equal(bring(on_device(values), values.dtype, cast), values)
     assert 1 <= len(taken) <= 3
     assert set(taken) == {64}
+
+
+def test_memory_of_an_answer_serves_the_next_one_when_nobody_holds_it() -> None:
+    pages = transfers._Pages()
+    first = pages.array((300, 2), np.dtype(np.int64))
+    first[:], at, view = 7, first.ctypes.data, first[5:]
+    del first
+    second = pages.array((600,), np.dtype(np.float64))
+    second[:] = 1.0
+    assert (view == 7).all()  # a view holds all of it
+    del view
+    assert pages.array((1200,), np.dtype(np.float32)).ctypes.data == at
+
+
+def test_no_more_memory_of_answers_is_kept_than_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfers, "_MOST_KEPT_BYTES", 1000)
+    pages = transfers._Pages()
+    held = [pages.array((100,), np.dtype(np.int32)) for _ in range(4)]
+    del held
+    assert pages._kept == 800
+    pages.array((90,), np.dtype(np.int32))
+    assert pages._kept == 800

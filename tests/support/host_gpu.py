@@ -21,7 +21,7 @@ from host_master import MasterOnHost
 from sigps.compiler.cuda.adapters import num_cells
 from sigps.compiler.cuda.compile import compile_for_cuda
 from sigps.compiler.program import Delivery, VertexProgram
-from sigps.device import cuda, nccl
+from sigps.device import cuda, nccl, transfers
 from sigps.device.cuda import Gpu
 from sigps.engine.gpu import choice, open_loops, placed_edges, spilled_edges
 from sigps.engine.gpu import graph as gpu_graph
@@ -69,6 +69,7 @@ def use_host_as_gpu(monkeypatch: pytest.MonkeyPatch, *, has_nccl: bool = False) 
         monkeypatch.setattr(nccl, "connect", _Nccl)
     monkeypatch.setattr(gpu_variant, "load_variant", _load_variant)
     monkeypatch.setattr(open_loops, "word_reader", lambda gpu, address: lambda: 0)
+    monkeypatch.setattr(transfers, "_fill_words", _fill_words)
     monkeypatch.setattr(spilled_edges, "Spilled", _Spilled)
     for module in (gpu_graph, placed_edges, spilled_edges):
         monkeypatch.setattr(module, "layout_kernel", lambda name, gpu, file="layout": _LayoutKernel(name))
@@ -164,6 +165,7 @@ def _cupy() -> Any:
         runtime=SimpleNamespace(
             memGetInfo=lambda: (FREE_BYTES, FREE_BYTES),
             getDevice=lambda: 0,
+            memcpyHostToDevice=1,
             memcpyDeviceToHost=2,
             memcpyDeviceToDevice=3,
             memcpyAsync=lambda target, source, size, kind, stream: ctypes.memmove(target, source, size),
@@ -204,6 +206,10 @@ def _at(address: Any, dtype: Any, count: int) -> Any:
     return np.frombuffer((ctypes.c_char * size).from_address(int(address)), dtype)
 
 
+def _fill_words(address: int, word: int, count: int) -> None:
+    ctypes.memmove(address, word.to_bytes(4, sys.byteorder) * count, 4 * count)
+
+
 class _Spilled:
     """Memory whose parts are one array anyway."""
 
@@ -229,6 +235,11 @@ class _LayoutKernel:
             values, order, num_rows, length, taken = parameters
             rows = _plain(values).reshape(-1, int(length))
             _plain(taken).reshape(-1, int(length))[:] = rows[_plain(order)[: int(num_rows)]]
+            return
+        if self._name.startswith("put_rows"):
+            values, order, num_rows, length, target = parameters
+            rows = _plain(values).reshape(-1, int(length))
+            _plain(target).reshape(-1, int(length))[_plain(order)[: int(num_rows)]] = rows[: int(num_rows)]
             return
         if self._name in _ROWS_MOVED_BY or self._name.startswith("move_rows"):
             _move_rows(self._name, parameters)

