@@ -1,6 +1,6 @@
-"""Programs that read messages one by one: what a team of threads shares, and what only one of it does.
+"""Programs that read messages one by one, or go through edges: what a team of threads shares, and what one does.
 
-Each reads a message beside its own state, so that nothing combines.
+Where messages are listed, each reads a message beside its own state, so that nothing combines.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from cells import program_of
 
 from sigps import Vertex
 
-__all__ = ["ALONE", "SHARED", "listed_program"]
+__all__ = ["ALONE", "SHARED", "WALKED", "listed_program", "walking_program"]
 
 _OFFER = """
 class Offer(NamedTuple):
@@ -62,6 +62,41 @@ ALONE = {
     "in order": "for m in messages:\n    self.n = (self.n * 3 + m.seller) % 1000",
 }
 """Bodies in which an iteration depends on the one before."""
+
+
+WALKED = {
+    "sum": "self.x += sum(edge.weight for edge in self.out_edges if edge.target > self.n % 50)",
+    "least and its weight": (
+        "low, at = inf, -1\n"
+        "for edge in self.out_edges:\n    low = min(low, edge.weight + self.x)\n    at = max(at, edge.target)\n"
+        "self.x, self.n = low if low < inf else self.x, at + self.n"
+    ),
+    "edges are marked": (
+        "for edge in self.out_edges:\n"
+        "    edge.mark = edge.mark + self.n + edge.target % 3\n    self.total += edge.mark\n"
+    ),
+    "the other ends' marks": (
+        "hit = False\n"
+        "for edge in self.out_edges:\n"
+        "    edge.mark = self.n % 5 + edge.reverse.mark\n    hit = hit or edge.mark > 6\n"
+        "self.n += hit\nself.hit += hit"
+    ),
+    "a count after one": (
+        "self.n += sum(1 for edge in self.out_edges if edge.weight > 3.0)\n"
+        "self.x = max((edge.weight for edge in self.out_edges if edge.target != self.n), default=0.5)"
+    ),
+}
+"""Bodies of compute() that go through edges, where messages are added up."""
+
+
+def walking_program(body: str) -> Vertex:
+    """Return a program of four supersteps whose messages are combined, and whose compute() goes through edges."""
+    text = f"self.n += sum(messages)\n{body}\n"
+    text += "if self.superstep < 3 and (self.superstep == 0 or self.n % 3 < 2):\n"
+    text += "    self.send_to_neighbors(1 + self.n % 4)\nself.vote_to_halt()"
+    marks = "mark: EdgeState[int] = 1\n" if ".mark" in body else ""
+    fields = f"n: State[int] = 0\n{marks}total = Aggregator.sum(int)\nhit = Aggregator.any()\n"
+    return program_of(text, fields, message="message=int, directed=False")
 
 
 def listed_program(body: str, *, sends: bool = False, sums: bool = True) -> Vertex:

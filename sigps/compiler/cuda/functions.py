@@ -12,7 +12,7 @@ import numpy as np
 from sigps.compiler.cpu.inference import infer_types
 from sigps.compiler.cuda.adapters import EXTERNALS, Dtypes, Layout, Row, direct_type, emit_type, write_source
 from sigps.compiler.cuda.stores import reporting_changes, reports_changes
-from sigps.compiler.cuda.teams import divided, divides
+from sigps.compiler.cuda.teams import divided_for, divides
 from sigps.compiler.program import Delivery, VertexProgram
 from sigps.device.linking import compile_source
 from sigps.errors import CompileError, DeviceError
@@ -38,7 +38,7 @@ class Functions:
         self._has_teams = divides(program)
         module = program.module
         if self._has_teams:
-            module = divided(module, by_warp=program.reads_neighbors) or module
+            module = divided_for(program, module) or module
         module = reporting_changes(module) if self._reports_changes else module
         names: dict[str, Any] = {
             **program.namespace,

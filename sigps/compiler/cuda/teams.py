@@ -16,8 +16,8 @@ becomes
 The same is done to reductions that are functions, and only one of the team sends what is sent outside these loops.
 
 Members are warps where compute() looks through rows of neighbours, which takes a warp for a vertex anyway. They are
-threads where messages are listed. A member alone takes all turns, and joins nothing (`kernels/cuda/team.cuh`). The
-CPU's loops run the program as it is.
+threads where messages are listed, or where compute() goes through edges and messages are combined. A member alone
+takes all turns, and joins nothing (`kernels/cuda/team.cuh`). The CPU's loops run the program as it is.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sigps.compiler.program import Consumption, Delivery, VertexProgram, join_of
 from sigps.native.trees import copied, walk
 from sigps.native.unset import read_before_set
 
-__all__ = ["divided", "divides"]
+__all__ = ["divided", "divided_for", "divides"]
 
 TEAM = "__team"
 """What the functions of a team take: the last argument of compute()."""
@@ -45,15 +45,28 @@ def divides(program: VertexProgram) -> bool:
     is_listed = program.consumption is Consumption.LISTED
     if program.reads_neighbors:
         return not is_listed and program.delivery is not Delivery.DIRECT and _divided(program) is not None
+    if not (is_listed or _walks_alone(program)):
+        return False
     has_vectors = any(d.shape for d in (*program.message_dtypes, *program.state_dtypes))
-    return is_listed and not program.is_deterministic and not has_vectors and _divided(program) is not None
+    return not program.is_deterministic and not has_vectors and _divided(program) is not None
+
+
+def _walks_alone(program: VertexProgram) -> bool:
+    """Tell whether compute() walks edges, and its messages are combined."""
+    is_together = program.consumption not in (Consumption.LISTED, Consumption.GROUPED)
+    return is_together and program.reads_edges and program.delivery is not Delivery.DIRECT
 
 
 def _divided(program: VertexProgram) -> ast.Module | None:
-    return divided(program.module, by_warp=program.reads_neighbors)
+    return divided_for(program, program.module)
 
 
-def divided(module: ast.Module, *, by_warp: bool) -> ast.Module | None:
+def divided_for(program: VertexProgram, module: ast.Module) -> ast.Module | None:
+    """Return what `divided` returns of a program's functions."""
+    return divided(module, by_warp=program.reads_neighbors, shares_edges=_walks_alone(program))
+
+
+def divided(module: ast.Module, *, by_warp: bool, shares_edges: bool = False) -> ast.Module | None:
     """Return a program's functions for members of a team; None where they cannot be one.
 
     All that compute() writes to edges, and looks for among neighbours, must be in loops that can be divided. Members go
@@ -62,6 +75,7 @@ def divided(module: ast.Module, *, by_warp: bool) -> ast.Module | None:
     Args:
         module: The functions.
         by_warp: Whether members are warps, which share loops over edges alone; else threads.
+        shares_edges: Whether loops over edges suffice for threads to share a vertex; else one over messages must be.
     """
     written = copied(module)
     functions = {n.name: n for n in written.body if isinstance(n, ast.FunctionDef)}
@@ -86,7 +100,8 @@ def divided(module: ast.Module, *, by_warp: bool) -> ast.Module | None:
     if any(map(_may_end_early, (*functions.values(), *(loop for loop, _ in folds.values())))):
         return None
     joined = set() if by_warp else _joined(functions, inside)
-    shares = joined or any(by_warp or _span(loop) == _MESSAGES for loop, _ in folds.values())
+    suffices = by_warp or shares_edges
+    shares = joined or any(suffices or _span(loop) == _MESSAGES for loop, _ in folds.values())
     if not shares:
         return None
     _Dividing({key: found for key, (_, found) in folds.items()}, joined).visit(compute)

@@ -140,7 +140,7 @@ def _lease(
     if program.delivery is not Delivery.DIRECT:  # whose vertices have no bits to set
         sets_bits = program.reads_all_at_once or program.reads_neighbors  # of all CSR rows, one by one
         lease["num_block_rows"] = rows.num_csr_rows if sets_bits else rows.num_block_rows
-        lease["num_team_rows"] = rows.num_csr_rows
+        lease["num_team_rows"] = rows.num_csr_rows if sets_bits else rows.num_block_rows
     if program.consumption is Consumption.GROUPED:
         lease["num_team_rows"] = rows.num_long_rows
         lease["num_key_rows"] = rows.num_block_rows

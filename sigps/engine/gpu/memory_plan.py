@@ -285,7 +285,8 @@ def shape_of(compiled: CudaProgram) -> Shape:
         stops_early=compiled.defines["SIGPS_EARLY_EXIT"] == "1",
         reads_columns=bool(compiled.program.edge_columns) or compiled.program.reads_edge_links,
         walks=compiled.program.reads_edges,
-        has_teams=compiled.defines["SIGPS_BY_TEAM"] == "1",
+        has_teams=compiled.defines["SIGPS_BY_TEAM"] == "1"
+        and (compiled.program.reads_all_at_once or compiled.program.reads_neighbors),
     )
 
 

@@ -327,6 +327,12 @@ __device__ inline bool is_set(const uint32_t *bits, uint32_t v) {
 
 // How many lanes run compute() of a vertex together.
 constexpr uint32_t LANES_OF_VERTEX = SIGPS_BY_WARP ? 32 : 1;
+
+// Out-edges of a vertex that a thread goes through alone.
+#ifndef SIGPS_ALONE_AT_MOST
+#define SIGPS_ALONE_AT_MOST 256
+#endif
+constexpr uint32_t ALONE_AT_MOST = SIGPS_ALONE_AT_MOST;
 // Runs compute() of a vertex, and writes what it decided. Returns whether it
 // has a message to send along an edge. So many threads call, with the same
 // vertex, and the first one counts: with SIGPS_BY_WARP a warp, or a block that
@@ -393,6 +399,27 @@ __device__ inline bool run_vertices(const Lease &lease,
                                     uint32_t v, uint8_t status,
                                     const Inbox &inbox,
                                     ThreadCounters &counted) {
+#if SIGPS_BY_TEAM && !SIGPS_BY_WARP && !SIGPS_LISTED
+  // A vertex of many edges is a team's, of all lanes. The one call stands for
+  // both: first of lanes alone, then of the team, vertex by vertex.
+  uint32_t those =
+      __ballot_sync(ALL_LANES, runs && lease.in.out_degrees[v] > ALONE_AT_MOST);
+  bool sends = false, is_alone = true;
+  while (is_alone || those != 0) {
+    uint32_t lane = is_alone ? lane_id() : __ffs(those) - 1;
+    bool is_mine = is_alone ? runs && !(those >> lane & 1) : true;
+    uint32_t of = __shfl_sync(ALL_LANES, v, lane);
+    uint32_t had = __shfl_sync(ALL_LANES, uint32_t(status), lane);
+    Inbox got = inbox_of(inbox, lane);
+    bool one = is_mine && run_vertex(lease, now, of, uint8_t(had), got, counted,
+                                     is_alone ? 1 : 32);
+    if (lane_id() == lane)
+      sends = one;
+    those &= is_alone ? those : those - 1;
+    is_alone = false;
+  }
+  return sends;
+#else
   if (!SIGPS_BY_WARP)
     return runs && run_vertex(lease, now, v, status, inbox, counted);
   bool sends = false;
@@ -407,6 +434,7 @@ __device__ inline bool run_vertices(const Lease &lease,
       sends = one;
   }
   return sends;
+#endif
 }
 
 } // namespace sigps

@@ -128,11 +128,11 @@ __device__ inline void list_all(const Lease &lease, const NextSuperstep &now,
 // Whether a vertex has so many edges that it is a block's.
 __device__ inline bool is_by_block(const Lease &lease, uint32_t v) {
 #if SIGPS_BY_TEAM
-  constexpr uint32_t ALONE_AT_MOST = 512;
+  constexpr uint32_t OF_WARP_AT_MOST = 512;
   uint32_t edges = lease.in.in_degrees[v];
   if (SIGPS_WALKS)
     edges = max(edges, lease.in.out_degrees[v]);
-  return v < lease.in_edges.num_csr_rows && edges > ALONE_AT_MOST;
+  return v < lease.in_edges.num_csr_rows && edges > OF_WARP_AT_MOST;
 #else
   return false;
 #endif

@@ -168,18 +168,38 @@ __device__ inline void scatter(const Lease &lease, const NextSuperstep &now,
   scatter_listed<true>(lease, now, lease.senders, count, list);
 }
 
-// Takes a vertex's message out of its inbox, which is left as it was before,
-// and computes.
-__device__ inline bool open_and_run(const Lease &lease,
-                                    const NextSuperstep &now, uint32_t v,
-                                    ThreadCounters &counted) {
+// Takes a vertex's message out of its inbox, which is left as it was before.
+__device__ inline Inbox open(const Lease &lease, const NextSuperstep &now,
+                             uint32_t v) {
   Slots *at = &lease.inboxes[now.inbox_at][v];
-  uint8_t status = lease.status[v];
   Inbox inbox{*at, 1};
   *at = neutral_slots();
   lease.touched[now.inbox_at][v / 32] = 0; // all that are set in it end here
+  return inbox;
+}
+
+// The same, and computes.
+__device__ inline bool open_and_run(const Lease &lease,
+                                    const NextSuperstep &now, uint32_t v,
+                                    ThreadCounters &counted) {
+  uint8_t status = lease.status[v];
+  Inbox inbox = open(lease, now, v);
   return status != RETIRED && run_vertex(lease, now, v, status, inbox, counted);
 }
+
+#if SIGPS_BY_TEAM
+// The same where vertices of many edges are the warp's: all its lanes call,
+// with a vertex each, that got a message, is active without one, or neither.
+__device__ inline bool open_and_run_all(const Lease &lease,
+                                        const NextSuperstep &now, uint32_t v,
+                                        bool has_message, bool is_active,
+                                        ThreadCounters &counted) {
+  uint8_t status = has_message ? lease.status[v] : uint8_t(ACTIVE);
+  Inbox inbox = has_message ? open(lease, now, v) : empty_inbox();
+  bool runs = has_message ? status != RETIRED : is_active;
+  return run_vertices(lease, now, runs, v, status, inbox, counted);
+}
+#endif
 
 // Computes the vertices that got a message, and lists those that send. Calls
 // visit(v) for these.
@@ -193,10 +213,17 @@ compute_targets(const Lease &lease, const NextSuperstep &now, uint32_t count,
     uint32_t i = round * threads_of_grid() + spread_warp() * 32 + lane_id();
     bool sends = false;
     uint32_t v = 0;
+#if SIGPS_BY_TEAM
+    v = i < count ? lease.targets[i] : 0;
+    sends = open_and_run_all(lease, now, v, i < count, false, counted);
+    if (sends) {
+      RowOfEdges row = row_of(lease.out_edges, v);
+#else
     if (i < count) {
       v = lease.targets[i];
       RowOfEdges row = row_of(lease.out_edges, v);
       sends = open_and_run(lease, now, v, counted);
+#endif
       if (sends) { // the next superstep walks them, if it is a push
         prefetch(&lease.out_edges.ends[row.first]);
         visit(v);
@@ -231,10 +258,16 @@ __device__ inline void scan_all(const Lease &lease, const NextSuperstep &now,
       if (word >= words)
         break;
       bool sends = false;
+#if SIGPS_BY_TEAM
+      sends =
+          open_and_run_all(lease, now, v < lease.num_owned ? v : 0,
+                           has_message >> k & 1, is_active >> k & 1, counted);
+#else
       if (has_message >> k & 1)
         sends = open_and_run(lease, now, v, counted);
       else if (is_active >> k & 1)
         sends = run_vertex(lease, now, v, ACTIVE, empty_inbox(), counted);
+#endif
       uint32_t bits = __ballot_sync(ALL_LANES, sends);
       if (lane_id() == 0)
         lease.sent[(now.superstep + 1) & 1][word] = bits;

@@ -107,7 +107,10 @@ __device__ __forceinline__ int64_t turns_of_team(uint32_t *team, Position begin,
                                                  Position end, int64_t &turns) {
   const Team &of = known_team(team);
   const uint64_t all = end > begin ? uint64_t(end) - uint64_t(begin) : 0;
-  turns = all > of.rank ? (all - of.rank + of.members - 1) / of.members : 0;
+  if (of.members == 1) // without a division
+    turns = int64_t(all);
+  else
+    turns = all > of.rank ? (all - of.rank + of.members - 1) / of.members : 0;
   return 0;
 }
 

@@ -7,7 +7,7 @@ from adapter_judge import GRAPHS, ON_EDGES, PROGRAMS, assert_as_interpreted, ass
 from cuda_twin import OnHost, Teamed, run_plainly
 from equality_programs import Flows
 from loop_programs import FOLDS, loop_program
-from team_programs import ALONE, SHARED, listed_program
+from team_programs import ALONE, SHARED, WALKED, listed_program, walking_program
 from worked_cases import kite
 
 from sigps import run
@@ -53,4 +53,11 @@ def test_what_a_team_of_threads_computes_is_the_interpreters(name: str, sends: b
     program = listed_program({**SHARED, **ALONE}[name], sends=sends)
     assert divides(analyse(program))
     assert_kept_as_interpreted(program, "hub_on_a_partition_border", Teamed)
+    assert_kept_as_interpreted(program, "parallel_edges_undirected", Teamed)
+
+
+@pytest.mark.parametrize("name", WALKED)
+def test_what_a_team_of_threads_finds_on_edges_is_the_interpreters(name: str) -> None:
+    program = walking_program(WALKED[name])
+    assert divides(analyse(program))
     assert_kept_as_interpreted(program, "parallel_edges_undirected", Teamed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from team_programs import ALONE, SHARED, listed_program
+from team_programs import ALONE, SHARED, WALKED, listed_program, walking_program
 
 import sigps
 from sigps.apps import MinimumSpanningForest
@@ -37,6 +37,20 @@ def test_what_a_team_of_threads_computes_is_the_interpreters(name: str, sends: b
     np.testing.assert_array_equal(result["n"], judge["n"])
     np.testing.assert_allclose(result["x"], judge["x"], rtol=1e-12)
     assert result.aggregators == pytest.approx(judge.aggregators, rel=1e-12)
+
+
+@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+@pytest.mark.parametrize("name", WALKED)
+def test_what_a_team_finds_on_edges_is_the_interpreters(name: str, direction: sigps.engine.Direction) -> None:
+    program, graph = walking_program(WALKED[name]), hubs()
+    judge = sigps.run(program, graph, device="python")
+    result = sigps.run(program, graph, device="cuda", direction=direction)
+    assert result.supersteps == judge.supersteps
+    np.testing.assert_array_equal(result["n"], judge["n"])
+    np.testing.assert_allclose(result["x"], judge["x"], rtol=1e-12)
+    assert result.aggregators == pytest.approx(judge.aggregators, rel=1e-12)
+    if program.declaration.edge_states:
+        np.testing.assert_array_equal(result.edges["mark"], judge.edges["mark"])
 
 
 def test_a_forest_whose_roots_are_hubs() -> None:

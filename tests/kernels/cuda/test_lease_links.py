@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
 from loop_programs import loop_program
-from team_programs import SHARED, listed_program
+from team_programs import SHARED, WALKED, listed_program, walking_program
 from worked_cases import COLUMNS, PROGRAMS, kite
 
 import sigps.apps
@@ -112,6 +112,12 @@ def test_a_lease_of_teams_links(name: str, arch: str, precision: Any) -> None:
 def test_a_lease_of_teams_of_threads_links(sends: bool, arch: str, precision: Any) -> None:
     program = listed_program(SHARED["least by key, of some"], sends=sends)
     assert_links(analyse(program, precision), arch)
+
+
+@pytest.mark.parametrize(("arch", "precision"), TARGETS)
+@pytest.mark.parametrize("name", ["least and its weight", "the other ends' marks"])
+def test_a_lease_of_teams_that_go_through_edges_links(name: str, arch: str, precision: Any) -> None:
+    assert_links(analyse(walking_program(WALKED[name]), precision), arch)
 
 
 @pytest.mark.parametrize("name", ["BFS", "neighbourhood", "MinimumSpanningForest"])
