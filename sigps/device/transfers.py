@@ -87,7 +87,7 @@ def copy_within(target: Any, source: Any) -> None:
 
 
 def bring(
-    array: Any, dtype: np.dtype[Any], convert: Callable[[NDArray[Any], np.dtype[Any]], NDArray[Any]]
+    array: Any, dtype: np.dtype[Any], write: Callable[[NDArray[Any], NDArray[Any]], None] = np.copyto
 ) -> NDArray[Any]:
     """Return an array on the host, when what the current stream was given before is done.
 
@@ -98,17 +98,19 @@ def bring(
     Args:
         array: [n] or [n, length].
         dtype: The type of a number on the host.
-        convert: Returns a piece in that type.
+        write: Writes a piece, its second argument, to another of that type.
     """
     import cupy
 
     if array.nbytes <= _SMALL_BYTES:
-        return convert(cupy.asnumpy(array), dtype)
+        small = np.empty(array.shape, dtype)
+        write(small, cupy.asnumpy(array))
+        return small
     found = _pages.array(array.shape, dtype)
     on_host, numbers = found.reshape(-1), STAGED_BYTES // array.itemsize
 
     def bring_piece(lane: _Lane, begin: int, piece: Any) -> None:
-        on_host[begin : begin + piece.size] = convert(lane.bring(piece), dtype)
+        write(on_host[begin : begin + piece.size], lane.bring(piece))
 
     _in_pieces(array.reshape(-1), numbers, bring_piece)
     return found

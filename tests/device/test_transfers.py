@@ -11,7 +11,7 @@ import pytest
 
 from sigps.device import transfers
 from sigps.device.transfers import bring, copy_within, fill_with
-from sigps.engine.gpu.columns import cast
+from sigps.engine.gpu.columns import write_cast
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def test_large_arrays_cross_in_pieces(
     monkeypatch.setattr(transfers, "_SMALL_BYTES", 64)
     monkeypatch.setattr(transfers, "STAGED_BYTES", 128)
     values = np.random.default_rng(1).integers(0, 200, shape).astype(dtype)
-    found = bring(on_device(values), np.dtype(dtype), cast)
+    found = bring(on_device(values), np.dtype(dtype))
     assert type(found) is np.ndarray
     assert found.dtype == dtype
     np.testing.assert_array_equal(found, values)
@@ -71,7 +71,7 @@ def test_numbers_are_converted_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -
     values[[3, 40, 99]] = np.iinfo(np.int32).min  # no vertex
     expected = values.astype(np.int64)
     expected[[3, 40, 99]] = np.iinfo(np.int64).min
-    found = bring(on_device(values), np.dtype(np.int64), cast)
+    found = bring(on_device(values), np.dtype(np.int64), write_cast)
     np.testing.assert_array_equal(found, expected)
 
 
@@ -91,7 +91,7 @@ def test_pinned_memory_is_bounded_and_used_again(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(cupy.cuda, "alloc_pinned_memory", counted)
     for _ in range(5):
         values = np.arange(5000)
-        np.testing.assert_array_equal(bring(on_device(values), values.dtype, cast), values)
+        np.testing.assert_array_equal(bring(on_device(values), values.dtype), values)
     assert 1 <= len(taken) <= 3
     assert set(taken) == {64}
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sigps.account import spent_on
 from sigps.device.cuda import check_fits
 from sigps.device.transfers import bring
-from sigps.engine.gpu.columns import cast
+from sigps.engine.gpu.columns import write_cast
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.kernels.cpu.layout import number_by_degree
 from sigps.kernels.cuda.lease import NO_VERTEX
@@ -68,7 +68,7 @@ class Numbering:
             in_degrees: What `in_degrees` is to be.
         """
         self.lids, self.in_degrees = lids, in_degrees
-        self.lids_on_host = bring(lids, np.dtype(np.uint32), cast)
+        self.lids_on_host = bring(lids, np.dtype(np.uint32))
 
     @property
     def subgraph(self) -> Subgraph:
@@ -235,7 +235,7 @@ class DeviceFields(Mapping[str, NDArray[Any]]):
         if name not in self._brought:
             dtype = self._states[name][1]
             with spent_on("answer"):
-                self._brought[name] = bring(self.on_device(name), dtype.base, cast)
+                self._brought[name] = bring(self.on_device(name), dtype.base, write_cast)
         return self._brought[name]
 
     def __iter__(self) -> Iterator[str]:

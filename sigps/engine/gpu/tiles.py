@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from sigps.device.cuda import check_fits
 from sigps.device.transfers import bring, fill_with, send
-from sigps.engine.gpu.columns import cast
 from sigps.engine.gpu.layout import lay_out
 from sigps.engine.gpu.memory_plan import ORDERING, SORTING
 from sigps.engine.gpu.tiling import FEWEST_EDGES, LONG_PAIR, NEAR, PIECE, Tiling, TilingCounts, share_out
@@ -173,7 +172,7 @@ class TiledEdges:
         given = order, num_pairs, cupy.asarray(self._degrees), counts.offsets
         found = [cupy.empty(num_rows, np.uint32) for _ in range(4)]
         self._launch("rename_rows_thread_mapped", num_rows, *given, *by, *found)
-        pairs, degrees = (bring(array, np.dtype(np.uint32), cast) for array in found[1:3])
+        pairs, degrees = (bring(array, np.dtype(np.uint32)) for array in found[1:3])
         return Renamed(found[0], degrees, pairs, found[3])
 
     def _find_pairs(self, keys: Any, counts: _Counts, renamed: Renamed) -> _Pairs:
@@ -374,7 +373,7 @@ def count_pairs(keys: Any, degrees: NDArray[np.uint32], size: int, launch: Launc
     far = cupy.zeros(1, np.uint64)
     by = np.uint64(degrees.size), np.uint32(size), np.uint32(NEAR)
     launch("count_pairs_warp_mapped", 32 * degrees.size, keys, on_device, *by, found, far)
-    return _Counts(on_device, bring(found, np.dtype(np.uint32), cast), int(far.get()[0]))
+    return _Counts(on_device, bring(found, np.dtype(np.uint32)), int(far.get()[0]))
 
 
 def tiled_edges(

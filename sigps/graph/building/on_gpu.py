@@ -214,7 +214,7 @@ def _taken(gpu: Gpu, values: Any, places: Any, shift: int) -> Any:
 
 
 def _brought(array: Any) -> NDArray[Any]:
-    return bring(array, array.dtype, lambda staged, _: staged)
+    return bring(array, array.dtype)
 
 
 def _in_one_piece(ids: Any, dtype: Any) -> Any:
