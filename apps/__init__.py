@@ -45,6 +45,7 @@ from sigps.apps.maximal_matching import MaximalMatching as MaximalMatching
 from sigps.apps.maximum_flow import MaximumFlow as MaximumFlow
 from sigps.apps.maximum_flow import maximum_flow as maximum_flow
 from sigps.apps.minimum_spanning_forest import MinimumSpanningForest as MinimumSpanningForest
+from sigps.apps.most_similar import MostSimilar as MostSimilar
 from sigps.apps.motifs import FourCliques as FourCliques
 from sigps.apps.motifs import FourCycles as FourCycles
 from sigps.apps.motifs import motifs as motifs

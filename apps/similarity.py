@@ -7,7 +7,7 @@
 
 All are 0 where nothing is common, and at the source. The graph is taken as undirected, loops and all but one of
 parallel edges left out. Three supersteps, along the edges of the source and of its neighbours. The k vertices most
-similar to it are `result.top("jaccard", k)`; for many sources, or pairs, there is `sigps.run_many`.
+similar to it are `result.top("jaccard", k)`; for pairs there is `sigps.run_many`, for all vertices `MostSimilar`.
 
 P. Jaccard, "Etude comparative de la distribution florale", 1901; L. A. Adamic, E. Adar, "Friends and neighbors on
 the Web", Social Networks 25, 2003; T. Zhou, L. Lu, Y.-C. Zhang, "Predicting missing links", EPJ B 71, 2009.

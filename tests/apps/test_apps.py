@@ -299,6 +299,7 @@ def test_a_seed_may_be_any_whole_number(seed: int) -> None:
 ROOMY = {
     "edge_betweenness": 95,
     "motifs": 150,
+    "most_similar": 100,
     "dependencies": 85,
     "distances": 85,
     "personalised_pagerank": 67,

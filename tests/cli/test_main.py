@@ -471,7 +471,14 @@ TINY = {
 }
 """Generators for the jobs that mean little on a tiny Kronecker graph, which the others run on."""
 
-WITHOUT_NUMBERS = {"degree_histogram", "fastrp", "motifs", "node2vec_walks", "semi_clustering"}
+WITHOUT_NUMBERS = {
+    "degree_histogram",
+    "fastrp",
+    "most_similar",
+    "motifs",
+    "node2vec_walks",
+    "semi_clustering",
+}
 """Jobs of programs that have no fields, or fields of vectors only."""
 
 
