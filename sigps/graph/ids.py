@@ -162,8 +162,11 @@ class Ids:
 
     def _find(self, oids: NDArray[Any]) -> NDArray[np.int64]:
         if self.table is None:
+            gids: NDArray[np.int64] = oids - self.base
+            if gids.size and gids.min() >= 0 and gids.max() < self.num_vertices:
+                return gids
             is_vertex = (oids >= self.base) & (oids < self.base + self.num_vertices)
-            return np.where(is_vertex, oids - self.base, -1)
+            return np.where(is_vertex, gids, -1)
         if self._group.size == 1:
             return _search(self.table, oids, 0)
         table, first = self.table, self.first_row

@@ -13,7 +13,8 @@ from sigps.compiler.cpu.rows import rows
 from sigps.compiler.program import TO_ID, Consumption
 from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
-from sigps.engine.cpu.work import even_ranges
+from sigps.engine.cpu.message_lists import joined, list_by_target
+from sigps.engine.cpu.work import Span, cut_vertices, even_ranges
 from sigps.engine.exchange import Exchange
 from sigps.engine.partition.edge_states import EdgeStates
 from sigps.engine.partition.subgraph import Subgraph
@@ -31,11 +32,16 @@ from sigps.kernels.cpu.arguments import (
     VertexFields,
 )
 
-__all__ = ["DirectMessages", "combine_into", "list_by_target", "new_queue", "new_table"]
+__all__ = ["DirectMessages", "combine_into", "new_queue", "new_table"]
 
 Arrays = tuple[NDArray[Any], ...]
 _FIRST_CAPACITY = 1 << 12
 """Messages that a queue takes at first; one that overflows is followed by one of four times its capacity."""
+_BYTES_UNASKED = 1 << 21
+"""Messages of fewer bytes are written without asking how much memory is free, which takes half a millisecond."""
+_PARTS_OF_THREAD = 8
+_WORTH_A_PART = 1 << 20
+"""Messages, edges and vertices for which a part beyond one a thread pays: each takes 1.6 to 12 ns, a call 0.1 ms."""
 
 
 class DirectMessages:
@@ -61,11 +67,12 @@ class DirectMessages:
         self._native, self._subgraph, self._exchange = native, subgraph, exchange
         self._in_order = deterministic
         self._lists = native.program.consumption is Consumption.LISTED
+        self._dtypes = native.program.message_dtypes
         n = subgraph.num_owned
         self._inbox: Any
         if self._lists:
-            nothing = tuple(np.empty(0, dtype=d) for d in native.program.message_dtypes)
-            self._inbox = self._listed(np.empty(0, dtype=np.int64), nothing)
+            nothing = tuple(np.empty(0, dtype=d) for d in self._dtypes)
+            self._inbox = self._listed(np.empty(0, dtype=np.int64), nothing, Threads(1))
         else:
             self._inbox = Inbox(np.zeros(n, dtype=np.uint8), rows(native.slots, n))
 
@@ -87,17 +94,17 @@ class DirectMessages:
 
         def work(i: int) -> tuple[list[Any], Arrays]:
             if not self._is_open(i, fields):
-                return [], _columns(new_queue(0, self._native.program.message_dtypes))
+                return [], _columns(new_queue(0, self._dtypes))
             return self._write(*spans[i], arguments, owned, fields, outbox, aggregates)
 
         results = threads.map(work, range(len(spans)))
         for calls, _ in results:
             for counts, total in calls:
                 counters.add(counts, total)
-        columns: list[Any] = [np.concatenate(parts) for parts in zip(*[r[1] for r in results], strict=True)]
+        columns = [joined(parts, threads) for parts in zip(*[r[1] for r in results], strict=True)]
         kinds, targets, senders, *messages = columns
         counters.sent_edges = kinds.size
-        return self._deliver(kinds, targets, senders, tuple(messages), arguments)
+        return self._deliver(kinds, targets, senders, tuple(messages), arguments, threads)
 
     def save(self) -> tuple[InFlight, NDArray[np.int64], Arrays]:
         """Return copies of what arrived for the next superstep: what it is, targets (gids), values."""
@@ -118,28 +125,35 @@ class DirectMessages:
     ) -> None:
         """Put in place the messages that arrived for the superstep of `arguments`."""
         if self._lists:
-            self._inbox = self._listed(lids, values)
+            self._inbox = self._listed(lids, values, Threads(1))
         elif in_flight == "slots":
             self._inbox.state[lids] = 1
             fill_rows(self._inbox.slots, lids, values)
         else:
             combine_into(self._inbox, self._native, lids, values, arguments)
 
-    def _spans(self, threads: Threads) -> Sequence[tuple[np.uint64, np.uint64]]:
-        """Return the vertices that are computed in one go."""
-        n = self._subgraph.num_owned
-        parts = threads.count if n > 1024 else 1
-        if self._native.program.reads_neighbors and threads.count > 1:  # a vertex may be much work
-            parts = max(1, min(n, 32 * threads.count))
-        return even_ranges(n, parts)
+    def _spans(self, threads: Threads) -> Sequence[Span]:
+        """Return the vertices that are computed in one go: of about equal work, but where one vertex has more."""
+        n, program = self._subgraph.num_owned, self._native.program
+        if threads.count == 1:
+            return even_ranges(n, 1)
+        if program.reads_neighbors:  # a vertex may be much work
+            return even_ranges(n, max(1, min(n, 32 * threads.count)))
+        work = [self._inbox.offsets] if self._lists else []
+        if program.reads_edges and self._subgraph.outgoing is not None:
+            work.append(self._subgraph.outgoing.offsets)
+        total = n + sum(int(offsets[n]) for offsets in work)
+        parts = min(_PARTS_OF_THREAD * threads.count, total // _WORTH_A_PART)
+        spans = cut_vertices(n, work, max(parts, threads.count if n > 1024 else 1))
+        return spans or even_ranges(n, 1)
 
     def _is_open(self, number: int, fields: VertexFields) -> bool:
         """Tell whether a vertex of a span may run; then its edges are there for this thread."""
         return True
 
-    def _listed(self, lids: NDArray[np.int64], messages: Arrays) -> MessageLists:
+    def _listed(self, lids: NDArray[np.int64], messages: Arrays, threads: Threads) -> MessageLists:
         twice = bool(self._native.program.sorts_by)
-        return list_by_target(lids, messages, self._subgraph.num_owned, twice=twice)
+        return list_by_target(lids, messages, self._subgraph.num_owned, threads, twice=twice)
 
     def _write(
         self,
@@ -156,13 +170,12 @@ class DirectMessages:
         Returns what each call did and contributed, and the columns of the messages: kinds, targets, senders, fields.
         """
         loop = self._native.loop("compute_direct", bool(aggregates.given))
-        dtypes = self._native.program.message_dtypes
         capacity, num_messages = _FIRST_CAPACITY, 0
         calls, written = [], []
         at = begin
         while at < end:
             self._check_memory(num_messages + capacity, arguments.superstep)
-            queue = new_queue(capacity, dtypes)
+            queue = new_queue(capacity, self._dtypes)
             stopped, counts, total = loop(
                 at, end, arguments, owned(), fields, self._inbox, self._native.empty, outbox, queue, aggregates.given,
                 aggregates.identity,
@@ -177,9 +190,10 @@ class DirectMessages:
                 offsets = self._subgraph.outgoing.offsets
                 self._edge_states.undo(int(offsets[stopped]), int(offsets[stopped + 1]))
         if not written:
-            written.append(_columns(new_queue(0, dtypes)))
-        columns = tuple(np.concatenate(parts) for parts in zip(*written, strict=True))
-        return calls, columns
+            written.append(_columns(new_queue(0, self._dtypes)))
+        if len(written) == 1:
+            return calls, written[0]
+        return calls, tuple(np.concatenate(parts) for parts in zip(*written, strict=True))
 
     def _check_memory(self, num_messages: int, superstep: int) -> None:
         """Refuse messages that would not fit, before they are written.
@@ -187,13 +201,10 @@ class DirectMessages:
         Raises:
             ExchangeError: If written and delivered messages together would take more than the machine has free.
         """
-        if num_messages <= _FIRST_CAPACITY:  # to ask takes a millisecond
-            return
-        message = sum(d.itemsize for d in self._native.program.message_dtypes)
-        needed = 2 * num_messages * (message + 13)  # written, and sorted by target
-        needed += num_messages * message if self._native.program.sorts_by else 0
-        free = available_memory()
-        if needed > free:
+        message = sum(d.itemsize for d in self._dtypes)
+        needed = num_messages * (3 * message + 50)  # written by threads, joined, and sorted by target
+        needed += num_messages * (message + 8) if self._native.program.sorts_by else 0
+        if needed > _BYTES_UNASKED and needed > (free := available_memory()):
             raise ExchangeError(
                 f"the messages of this superstep need {needed:,} bytes and {free:,} are free. Reduce them in "
                 "compute() (sum, min, max) so that they combine, send along edges once, or use more ranks",
@@ -208,15 +219,20 @@ class DirectMessages:
         senders: NDArray[np.uint32],
         messages: Arrays,
         arguments: LoopArguments,
+        threads: Threads,
     ) -> int:
-        by_id = np.flatnonzero(kinds == TO_ID)
-        targets[by_id] = self._exchange.find(targets[by_id], arguments.superstep)
+        is_by_id = kinds == TO_ID
+        if is_by_id.all():
+            targets = self._exchange.find(targets, arguments.superstep)
+        else:
+            by_id = np.flatnonzero(is_by_id)
+            targets[by_id] = self._exchange.find(targets[by_id], arguments.superstep)
         gids = self._subgraph.owned_gids[senders] if self._in_order else None
         if not self._lists:
             targets, messages = self._combined(targets, messages, arguments)
         lids, messages, num_bytes = self._exchange.route(targets, gids, messages)
         if self._lists:
-            self._inbox = self._listed(lids, messages)
+            self._inbox = self._listed(lids, messages, threads)
         else:
             self._merge(lids, messages, arguments)
         return num_bytes
@@ -258,17 +274,6 @@ def new_queue(capacity: int, dtypes: Sequence[np.dtype[Any]]) -> DirectMessageQu
 def _columns(queue: DirectMessageQueue) -> Arrays:
     columns: Arrays = queue.kinds, queue.targets, queue.senders, *queue.messages
     return tuple(column[: int(queue.size[0])] for column in columns)
-
-
-def list_by_target(
-    targets: NDArray[np.int64], messages: Arrays, num_owned: int, *, twice: bool
-) -> MessageLists:
-    """Return messages by target, those of one target in their order; with as many places again, if `twice`."""
-    order = np.argsort(targets, kind="stable")
-    offsets = np.zeros(num_owned + 1, dtype=np.int64)
-    np.cumsum(np.bincount(targets, minlength=num_owned), out=offsets[1:])
-    places = np.concatenate([order, order]) if twice else order
-    return MessageLists(offsets, tuple(m[places] for m in messages))
 
 
 def new_table(native: NativeProgram, num_messages: int) -> KeyTable:

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from sigps.compiler.program import Consumption, EarlyExit
 from sigps.engine.counters import Counters
-from sigps.engine.cpu.direct_messages import combine_into, list_by_target, new_queue, new_table
+from sigps.engine.cpu.direct_messages import combine_into, new_queue, new_table
+from sigps.engine.cpu.message_lists import list_by_target
 from sigps.engine.cpu.monotone import LastRecords
 from sigps.engine.cpu.push import Scatter
 from sigps.engine.cpu.run_state import RunState
-from sigps.engine.cpu.work import can_push, cut_vertices
+from sigps.engine.cpu.work import Span, can_push, cut_vertices, longest_first
 from sigps.engine.direction import Direction, choose_direction, choose_sender_filter, pull_gain
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.kernels.cpu.arguments import (
@@ -38,7 +39,6 @@ from sigps.native.kernel import Kernel
 __all__ = ["Records"]
 
 Arrays = tuple[NDArray[Any], ...]
-Span = tuple[np.uint64, np.uint64]
 
 _LOOPS = {Consumption.LISTED: "gather_listed", Consumption.GROUPED: "gather_grouped"}
 _WORTH_A_PART = 1 << 15
@@ -64,7 +64,9 @@ class Records:
         self.can_push = can_push(state.native, state.deterministic) and forced != "pull"
         self._arrived: tuple[NDArray[np.int64], Arrays] | None = None
         subgraph, num_threads = state.subgraph, state.threads.count
-        self._ranges = cut_vertices(subgraph.incoming.offsets, _num_parts(state, num_threads))
+        offsets = subgraph.incoming.offsets
+        ranges = cut_vertices(offsets.size - 1, [offsets], _num_parts(state, num_threads))
+        self._ranges = longest_first(ranges, offsets)
         self._num_out_edges, senders = subgraph.derived("out-edges and senders", lambda: _senders(subgraph))
         self._could_send = senders + subgraph.num_ghosts
 
@@ -118,8 +120,8 @@ class Records:
 
     def grow(self, num_owned: int) -> None:
         """Take so many owned vertices: new ones are of the last range."""
-        *others, (begin, _) = self._ranges
-        self._ranges = [*others, (begin, np.uint64(num_owned))]
+        last = max(range(len(self._ranges)), key=lambda i: self._ranges[i][1])
+        self._ranges[last] = self._ranges[last][0], np.uint64(num_owned)
 
     def put(self, targets: NDArray[np.int64], messages: Arrays) -> None:
         """Let the next superstep read messages, by local id, instead of records: those of an interpreter's log."""
@@ -252,7 +254,7 @@ class Records:
             touched = combine_into(state.open_inbox(), state.native, targets, messages, arguments)
             state.compute_listed([touched], counters)
             return
-        lists = list_by_target(targets, messages, n, twice=bool(state.program.sorts_by))
+        lists = list_by_target(targets, messages, n, state.threads, twice=bool(state.program.sorts_by))
         _, (ran, active, _, _), total = state.loop("compute_direct")(
             np.uint64(0), np.uint64(n), arguments, state.owned, state.fields, lists, state.native.empty, state.write,
             new_queue(0, state.program.message_dtypes), state.aggregates.given, state.aggregates.identity,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import bisect
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,19 +18,23 @@ from sigps.kernels.cpu.arguments import Edges
 from sigps.kernels.cpu.neighbors import no_marks
 
 __all__ = [
+    "Span",
     "can_push",
     "cut_edges",
     "cut_vertices",
     "edges_of",
     "even_ranges",
+    "longest_first",
     "needs_order",
     "split_list",
     "walked_edges",
     "with_marks",
 ]
 
+Span = tuple[np.uint64, np.uint64]
 
-def even_ranges(count: int, num_parts: int) -> list[tuple[np.uint64, np.uint64]]:
+
+def even_ranges(count: int, num_parts: int) -> list[Span]:
     """Return so many ranges of equally many numbers below `count`, as loops take them.
 
     >>> [(int(begin), int(end)) for begin, end in even_ranges(7, 2)]
@@ -107,14 +111,41 @@ def with_marks(walked: tuple[Any, ...], subgraph: Subgraph) -> tuple[Any, ...]:
     return *edges, (row_of, offsets, targets, marks, *rest)
 
 
-def cut_vertices(offsets: NDArray[np.uint64], parts: int) -> list[tuple[np.uint64, np.uint64]]:
-    """Cut vertices into ranges of about equal work: edges plus vertices."""
-    n = offsets.size - 1
+def cut_vertices(num_vertices: int, work: Sequence[NDArray[Any]], parts: int) -> list[Span]:
+    """Cut vertices into ranges of about equal work.
+
+    A range ends behind a vertex that has more than a range should have.
+
+    Args:
+        num_vertices: How many vertices there are.
+        work: Row offsets, [num_vertices + 1] each: the edges or messages that are work, beside one for each vertex.
+        parts: How many ranges there are at most.
+
+    >>> [(int(begin), int(end)) for begin, end in cut_vertices(4, [np.array([0, 0, 9, 10, 11])], 3)]
+    [(0, 2), (2, 4)]
+    """
+    n = num_vertices
     if parts == 1:
         return [(np.uint64(0), np.uint64(n))] if n else []
-    goals = np.linspace(0, int(offsets[-1]) + n, parts + 1)[1:-1]
-    cuts = [bisect.bisect_left(range(n + 1), goal, key=lambda v: int(offsets[v]) + v) for goal in goals]
-    return [(np.uint64(a), np.uint64(b)) for a, b in itertools.pairwise([0, *cuts, n]) if a < b]
+
+    goals = np.linspace(0, n + sum(int(offsets[n]) for offsets in work), parts + 1)[1:-1]
+    low, high = np.zeros(parts - 1, dtype=np.int64), np.full(parts - 1, n)
+    for _ in range(n.bit_length()):  # the first vertices before which a goal is reached, by bisection
+        middle = low + high >> 1
+        is_before = middle + sum(offsets[middle].astype(np.int64) for offsets in work) < goals
+        low, high = np.where(is_before, np.minimum(middle + 1, high), low), np.where(is_before, high, middle)
+    cuts = [0, *low.tolist(), n]
+    return [(np.uint64(a), np.uint64(b)) for a, b in itertools.pairwise(cuts) if a < b]
+
+
+def longest_first(ranges: list[Span], offsets: NDArray[np.uint64]) -> list[Span]:
+    """Return ranges of vertices by their work, the largest first: others go on beside a vertex of many edges.
+
+    >>> ranges = [(np.uint64(0), np.uint64(2)), (np.uint64(2), np.uint64(3))]
+    >>> [(int(begin), int(end)) for begin, end in longest_first(ranges, np.array([0, 1, 2, 9], dtype=np.uint64))]
+    [(2, 3), (0, 2)]
+    """
+    return sorted(ranges, key=lambda span: int(offsets[span[0]] + span[0]) - int(offsets[span[1]] + span[1]))
 
 
 def cut_edges(offsets: NDArray[np.uint64], parts: int) -> list[tuple[np.uint64, np.uint64, np.uint64]]:

@@ -10,11 +10,14 @@ from numpy.typing import NDArray
 from sigps.native.kernel import compiled
 
 __all__ = [
+    "count_groups",
     "count_uses",
     "find_reverse_entries",
     "mark_uses",
     "number_by_degree",
     "order_by_row",
+    "order_group",
+    "place_in_groups",
     "renumber",
     "rows_in_order",
     "targets_by_source",
@@ -29,6 +32,66 @@ def order_by_row(rows: NDArray[np.uint32], num_rows: int) -> tuple[NDArray[np.ui
     order = np.empty(rows.size, dtype=np.int64)
     _place_in_rows(rows, offsets[:-1].copy(), order)
     return offsets, order
+
+
+@compiled
+def count_groups(rows: NDArray[np.uint32], shift: np.uint32, counts: NDArray[np.uint64]) -> None:
+    """Add to counts[g], [groups], how many of `rows` are in group g: those of rows g << shift to (g + 1) << shift."""
+    for i in range(rows.size):
+        counts[rows[i] >> shift] += np.uint64(1)
+
+
+@compiled
+def place_in_groups(
+    rows: NDArray[np.uint32],
+    first: int,
+    shift: np.uint32,
+    at: NDArray[np.uint64],
+    grouped: NDArray[np.uint32],
+    numbers: NDArray[np.int64],
+) -> None:
+    """Write elements first, first + 1, ... and their rows into their groups' next places, `at`, [groups]."""
+    for i in range(rows.size):
+        row = rows[i]
+        place = at[row >> shift]
+        grouped[place] = row
+        numbers[place] = first + i
+        at[row >> shift] = place + np.uint64(1)
+
+
+@compiled
+def order_group(
+    rows: NDArray[np.uint32],
+    numbers: NDArray[np.int64],
+    first: np.uint32,
+    begin: np.uint64,
+    offsets: NDArray[np.uint64],
+    at: NDArray[np.uint64],
+    order: NDArray[np.int64],
+) -> None:
+    """Order the elements of one group by row, which `place_in_groups` wrote.
+
+    Args:
+        rows: [elements].
+        numbers: [elements].
+        first: The group's first row.
+        begin: Where the group begins among all elements.
+        offsets: [rows of the group], filled: where each begins among all elements.
+        at: [rows of the group], zeroed; overwritten.
+        order: [elements], filled.
+    """
+    for i in range(rows.size):
+        at[rows[i] - first] += np.uint64(1)
+    place = np.uint64(0)
+    for row in range(at.size):
+        size = at[row]
+        offsets[row] = begin + place
+        at[row] = place
+        place += size
+    for i in range(rows.size):
+        row = rows[i] - first
+        order[at[row]] = numbers[i]
+        at[row] += np.uint64(1)
 
 
 def number_by_degree(degrees: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
