@@ -19,7 +19,6 @@ _KEPT = 4
 """Partitions kept with a graph: a new function for every run would fill the memory."""
 
 
-@spent_on("build")
 def partition_of(
     graph: Graph,
     method: str | PartitionFunction,
@@ -49,25 +48,37 @@ def partition_of(
     if key not in known:
         if len(known) >= _KEPT:
             del known[next(iter(known))]
-        if needs.streamed:
-            from sigps.engine.partition.streamed import build_streamed, divide_pages
-
-            assignment, bounds = divide_pages(graph, method, capacities)
-            subgraph = build_streamed(graph, assignment, bounds, num_threads)
-        else:
-            assignment = partition(graph, graph.group.size, method, capacities=capacities)
-            outgoing = needs.out_edges or needs.neighbor_rows
-            subgraph = (
-                build_by_degree(graph, num_threads)
-                if is_by_degree
-                else build_subgraph(graph, assignment, with_outgoing=outgoing, num_threads=num_threads)
-            )
-        if needs.neighbor_rows:
-            rows = build_neighbor_rows(subgraph, assignment, graph.group)
-            subgraph = replace(subgraph, neighbor_rows=rows)
-        known[key] = assignment, subgraph
+        known[key] = _laid_out(graph, method, capacities, needs, num_threads)
     assignment, subgraph = known[key]
     if needs.out_edges and subgraph.outgoing is None:
-        subgraph = with_rows(subgraph, graph, num_threads)
+        with spent_on("build"):
+            subgraph = with_rows(subgraph, graph, num_threads)
         known[key] = assignment, subgraph
+    return assignment, subgraph
+
+
+@spent_on("build")
+def _laid_out(
+    graph: Graph,
+    method: str | PartitionFunction,
+    capacities: tuple[float, ...],
+    needs: Needs,
+    num_threads: int,
+) -> tuple[Assignment, Subgraph]:
+    if needs.streamed:
+        from sigps.engine.partition.streamed import build_streamed, divide_pages
+
+        assignment, bounds = divide_pages(graph, method, capacities)
+        subgraph = build_streamed(graph, assignment, bounds, num_threads)
+    else:
+        assignment = partition(graph, graph.group.size, method, capacities=capacities)
+        outgoing = needs.out_edges or needs.neighbor_rows
+        subgraph = (
+            build_by_degree(graph, num_threads)
+            if needs.degree_order
+            else build_subgraph(graph, assignment, with_outgoing=outgoing, num_threads=num_threads)
+        )
+    if needs.neighbor_rows:
+        rows = build_neighbor_rows(subgraph, assignment, graph.group)
+        subgraph = replace(subgraph, neighbor_rows=rows)
     return assignment, subgraph

@@ -191,6 +191,8 @@ class MPIGroup:
 
 def together(work: Callable[[], T], group: Group) -> T:
     """Return `work()`, which must not be collective; where it fails on any rank, raise on all. Collective."""
+    if group.size == 1:
+        return work()
     error: Exception | None = None
     try:
         result = work()

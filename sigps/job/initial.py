@@ -77,9 +77,7 @@ def check_ids(program: Vertex, graph: Graph) -> None:
     Raises:
         GraphError: If one has.
     """
-    declared = program.declaration
-    kept = (*declared.states, *declared.edge_states, *declared.message)
-    if graph.ids.kind == "strings" or not any(field.may_be_none for field in kept):
+    if graph.ids.kind == "strings" or not program.declaration.may_be_none:
         return
     if graph.num_vertices and graph.derived("least id", lambda: int(graph.ids.to_oids([0])[0])) == NO_VERTEX:
         raise GraphError(

@@ -195,7 +195,7 @@ def prepared(
         _check_tiles(spec.device, why, graph.group.size, schedule, direction)
     with spent_on("compile"):
         executable = spec.compile(derived, graph, facts, manager.rank_on_host)
-    seen = tuple(_seen_ids(graph, list(trace or ()), "trace="))
+    seen = () if trace is None else tuple(_seen_ids(graph, list(trace), "trace="))
     if seen or columns or streams:
         cached = streams.cached if streams else 0
         options = options._replace(trace=seen, columns=columns, cache_bytes=cached)
@@ -389,13 +389,16 @@ def _check_kinds(graph: Any, trace: Any, progress: Any, **flags: Any) -> None:
             raise ConfigError(f"{name}={value!r} must be True or False")
 
 
-@spent_on("build")
 def turned(graph: Graph, program: Vertex) -> Graph:
     """Return the graph with its edges in the directions in which a program takes them. Collective."""
+    declared = program.declaration
+    return graph if declared.directed and not declared.both_ways else _turned(graph, program)
+
+
+@spent_on("build")
+def _turned(graph: Graph, program: Vertex) -> Graph:
     if program.declaration.both_ways:
         return graph.both_ways()
-    if program.declaration.directed:
-        return graph
     found = graph.undirected(simple=program.declaration.simple)
     if graph.directed:
         log.info(

@@ -201,7 +201,7 @@ def run(
         spans=spans_since(begun),
         size=graph.derived("size", lambda: size_of(graph)),
         loaded_size=given.derived("size", lambda: size_of(given)),
-        num_columns=len(graph.column_types()),
+        num_columns=graph.derived("number of columns", lambda: len(graph.column_types())),
         graph=weakref.ref(given),
         loaded=given.report,
         began=began,

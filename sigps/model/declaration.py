@@ -96,6 +96,11 @@ class Declaration:
         """The parameters that say how long vectors are."""
         return frozenset(name for type_ in self._vectors for name in type_.parameters)
 
+    @functools.cached_property
+    def may_be_none(self) -> bool:
+        """Whether a state, an edge state or a part of a message is a `VertexId | None`."""
+        return any(field.may_be_none for field in (*self.states, *self.edge_states, *self.message))
+
     @property
     def _vectors(self) -> list[VectorType]:
         kept = (*self.states, *self.params, *self.message, *self.edge_states)

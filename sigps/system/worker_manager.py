@@ -250,28 +250,15 @@ class WorkerManager:
                 Threads(self.num_threads) as threads,
                 _naming_the_log(state_log) if state_log is not None else _NOTHING,
                 status.during("running"),
-                spent_on("transfer"),
             ):
-                exchange = self._exchange(assignment, subgraph, chosen)
-                worker = Worker(RunContext(program, executable, subgraph, exchange, threads, options))
-                if found is None:
-                    self._begin(worker, program, executable, threads, registrations)
-                    for name, values in options.initial.items():
-                        worker.engine.begin(name, worker.subgraph.of_owned(values))
-                    for name, values in options.columns.items():
-                        worker.engine.begin(name, self._own_values(values, worker))
-                elif saving is not None:
-                    from sigps.system.checkpoint.resume import read_snapshot
-
-                    with status.during("reading the state log"):
-                        folder = saving.checkpoint.folder
-                        snapshot = read_snapshot(folder, found, self._group, assignment)
-                        try:
-                            worker.engine.restore(snapshot)
-                        except (TypeError, ValueError, IndexError) as error:
-                            raise StateLogError(
-                                f"the state log {folder / found.name} does not fit its program: {error}"
-                            ) from error
+                with spent_on("transfer"):
+                    exchange = self._exchange(assignment, subgraph, chosen)
+                    context = RunContext(program, executable, subgraph, exchange, threads, options)
+                    worker = Worker(context)
+                    if found is None:
+                        self._begin(worker, context, registrations)
+                    elif saving is not None:
+                        self._restore(worker, saving, found, assignment)
                 leases: list[tuple[float, int]] = []
                 reason = self._follow(worker, master, stats, state_log, leases)
                 ranks = ranks_of_run(self._group, executable.spec, registrations, worker.subgraph)
@@ -333,26 +320,47 @@ class WorkerManager:
         asynchronous = options.asynchronous if has_order else False
         return options._replace(has_peers=transport == "peer", patience=patience, asynchronous=asynchronous)
 
-    def _begin(
-        self,
-        worker: Worker,
-        program: Vertex,
-        executable: Executable,
-        threads: Threads,
-        registrations: Sequence[dict[str, Any]],
+    def _begin(self, worker: Worker, context: RunContext, registrations: Sequence[dict[str, Any]]) -> None:
+        """Give states what they begin with, where that is no number of the class. Collective."""
+        self._count_measures(worker, context, registrations)
+        for name, values in context.options.initial.items():
+            worker.engine.begin(name, worker.subgraph.of_owned(values))
+        for name, values in context.options.columns.items():
+            worker.engine.begin(name, self._own_values(values, worker))
+
+    def _restore(self, worker: Worker, saving: Saving, found: Manifest, assignment: Assignment) -> None:
+        """Go on from a state log. Collective.
+
+        Raises:
+            StateLogError: If it does not fit the program.
+        """
+        from sigps.system.checkpoint.resume import read_snapshot
+
+        with self._group.status.during("reading the state log"):
+            folder = saving.checkpoint.folder
+            snapshot = read_snapshot(folder, found, self._group, assignment)
+            try:
+                worker.engine.restore(snapshot)
+            except (TypeError, ValueError, IndexError) as error:
+                raise StateLogError(
+                    f"the state log {folder / found.name} does not fit its program: {error}"
+                ) from error
+
+    def _count_measures(
+        self, worker: Worker, context: RunContext, registrations: Sequence[dict[str, Any]]
     ) -> None:
         """Give states what they begin with, where that is a measure of the graph. Collective.
 
         Devices count where all ranks have one of the same kind: each a share, or one all, from the edges that it has.
         """
-        measures = {f.name: repr(f.measure) for f in program.declaration.states if f.measure}
+        measures = {f.name: repr(f.measure) for f in context.program.declaration.states if f.measure}
         if not measures or worker.engine.begin_measured(measures, directed=self.graph.directed):
             return
         is_one_kind = len({rank["device"] for rank in registrations}) == 1
-        counting = executable.spec if is_one_kind else ENGINES[-1]
+        counting = context.executable.spec if is_one_kind else ENGINES[-1]
         from sigps.graph.measures.neighbourhood import neighbourhoods
 
-        found = neighbourhoods(self.graph, counting.count_share(executable, threads))
+        found = neighbourhoods(self.graph, counting.count_share(context.executable, context.threads))
         for field, measure in measures.items():
             worker.engine.begin(field, getattr(found, measure)[worker.subgraph.owned_gids])
 
@@ -383,7 +391,6 @@ class WorkerManager:
         resumed = found.run if found else None
         return StateLog(checkpoint, identity, self.graph, saving.program, saving.device, resumed), found
 
-    @spent_on("rest")
     def _follow(
         self,
         worker: Worker,

@@ -6,7 +6,6 @@ import ast
 import dataclasses
 import hashlib
 import threading
-import weakref
 from typing import Any
 
 import numpy as np
@@ -65,24 +64,25 @@ def analyse(program: Vertex, precision: Precision = "double") -> VertexProgram:
     """
     if type(program).compute is Vertex.compute:
         raise CompileError(f"{type(program).__name__} has no compute(): write 'def compute(self, messages)'")
-    analysed = _analysed.setdefault(type(program), {})
-    given = tuple(f.name for f in program.declaration.states if f.is_given)
-    key = (precision, _fixed_params(program), class_fingerprint(type(program)), given)
-    with _analysing:
-        if key not in analysed:
-            analysed[key] = _analyse(program, Subject(program, precision), precision)
-    return analysed[key]
+    cls, given = type(program), tuple([f.name for f in program.declaration.states if f.is_given])
+    key = (cls, precision, _fixed_params(program), class_fingerprint(cls), given)
+    kept = cls.declaration.kept
+    if key not in kept:
+        with _analysing:
+            if key not in kept:
+                kept[key] = _analyse(program, Subject(program, precision), precision)
+    found: VertexProgram = kept[key]
+    return found
 
 
 _analysing = threading.Lock()  # syntax trees are not safe to make in several threads at once (CPython 3.11)
 
 
-_analysed: weakref.WeakKeyDictionary[type[Vertex], dict[Any, VertexProgram]] = weakref.WeakKeyDictionary()
-
-
 def _fixed_params(program: Vertex) -> str:
     """Describe what the compiled code depends on: values that are not one number, and whether a number is whole."""
     fixed = [f.name for f in program.declaration.params if f.type is None or isinstance(f.type, VectorType)]
+    if not fixed and not program.declaration.given_lengths:
+        return ""
     values = {name: getattr(program, name) for name in fixed}
     is_number = {
         n: isinstance(v, (int, float, np.number)) and not isinstance(v, bool) for n, v in values.items()

@@ -202,8 +202,9 @@ class Engine:
 
     def fields(self) -> dict[str, NDArray[Any]]:
         """Return all state fields, [num_owned] each in ascending order of gids."""
-        program = self._state.program
-        return by_gid(self._state.subgraph, {f.name: self.state(f.name) for f in program.states})
+        state = self._state
+        fields = zip(state.program.states, state.fields.states, strict=True)
+        return by_gid(state.subgraph, {field.name: values for field, values in fields})
 
     def save(self) -> Snapshot:
         """Return what this partition needs to go on; between leases, and in no run in priority order."""
@@ -390,8 +391,10 @@ class FusedSupersteps:
             return None
         if self._loop is None:
             self._loop = FusedLoop(state.push_edges, state.subgraph.num_owned, state.threads.count)
-        if state.superstep == 0 and self._records.kept is not None:
-            state.read = state.read._replace(records=self._records.kept.records)
+        if state.superstep == 0:
+            state.list_all()
+            if self._records.kept is not None:
+                state.read = state.read._replace(records=self._records.kept.records)
         inbox, aggregates = state.open_inbox(), state.aggregates
         assert state.active is not None
         try:

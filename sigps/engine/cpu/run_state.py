@@ -146,6 +146,11 @@ class RunState:
             self.senders = np.flatnonzero(sent).astype(np.uint32)
         return self.senders
 
+    def list_all(self) -> None:
+        """List all vertices as active, and none as a sender: before superstep 0, with empty inboxes."""
+        self.inbox.state.fill(UNLISTED)
+        self.active, self.senders = np.arange(self.subgraph.num_owned, dtype=np.uint32), _NONE
+
     def open_inbox(self) -> Inbox:
         """Return the inboxes, empty, with all active vertices listed. O(num_owned) unless a push came before."""
         if self.active is None:
