@@ -105,6 +105,9 @@ class SaveStats:
     num_bytes: int
 
 
+_NO_RECORDS: tuple[SuperstepStats, ...] = ()
+
+
 class StatsLog(Sequence[SuperstepStats]):
     """The supersteps of a run so far, in order; equal to a list of the same.
 
@@ -120,10 +123,10 @@ class StatsLog(Sequence[SuperstepStats]):
     (1, 4, [0])
     """
 
-    def __init__(self, records: Iterable[SuperstepStats] = ()) -> None:
+    def __init__(self, records: Iterable[SuperstepStats] = _NO_RECORDS) -> None:
         self._parts: list[list[SuperstepStats] | _Rows | FusedStats] = []
         self._ends: list[int] = []  # [parts]: how many supersteps there are up to the end of each part
-        if records != ():
+        if records is not _NO_RECORDS:
             self.extend(records)
 
     def append(self, record: SuperstepStats) -> None:
