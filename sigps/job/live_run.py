@@ -11,17 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.graph.graph import Graph
+from sigps.graph.versions.batch import as_changes
 from sigps.graph.versions.row_changes import distinct
 from sigps.job.guard import Affected, Guard, allowance, refusal
 from sigps.job.preparing import Prepared, prepared, turned
 from sigps.job.result import Result
 from sigps.job.run import run, run_options
+from sigps.job.updates import Updates
 from sigps.model.vertex import Vertex
 
 if TYPE_CHECKING:
     from sigps.compiler.proofs.incremental import Incremental
     from sigps.device.cpu import Threads
     from sigps.engine.cpu.live import Following, LiveRows, Spending
+    from sigps.engine.cpu.measures import LiveMeasures
 
 __all__ = ["LiveFields", "LiveRun", "live_run"]
 
@@ -38,9 +41,11 @@ class LiveRun:
         made: Prepared,
         engine: Following,
         threads: Threads,
+        measures: LiveMeasures | None,
         found: Incremental,
         options: Mapping[str, Any],
     ) -> None:
+        self._measures = measures
         self._made, self._engine, self.why = made, engine, found.why
         self._threads = threads
         self._found, self._options = found, options
@@ -65,7 +70,7 @@ class LiveRun:
             if self.obstacle:
                 return None
             result = self._result(stats)
-        self._full_messages = sum(entry.messages for entry in result.stats)
+        self._full_messages = sum(entry.messages for entry in result.stats) + self._engine.full_cost
         return result
 
     def _found_at_once(self) -> Result | None:
@@ -90,6 +95,15 @@ class LiveRun:
             return False
         return not (newer.update.is_renumbered or options.initial or options.columns)
 
+    def note(self, graph: Graph, batch: Updates) -> None:
+        """Take note of a batch before it is applied to the version that was followed last."""
+        if self._measures is not None:
+            types = graph.column_types()
+            parts = as_changes(batch.inserts, "inserts", types), as_changes(batch.deletes, "deletes", types)
+            ends = [(graph.ids.to_gids(p.sources), graph.ids.to_gids(p.targets)) for p in parts if p.size]
+            if ends:
+                self._engine.note(*(np.concatenate(side) for side in zip(*ends, strict=True)))
+
     def follow(self, newer: Graph, guard: Guard) -> str:
         """Take the edges of a newer version; return why it gets a full run, empty where it does not."""
         self.detach()
@@ -108,6 +122,8 @@ class LiveRun:
         rows = _live_rows(turned_graph, self._made.program)
         self._engine.follow(rows)
         self._graph = turned_graph
+        if self._measures is not None:
+            self._measures.graph, self._measures.is_current = turned_graph, False
         from sigps.engine.cpu.live import EdgeChanges
 
         inserts, deletes = update.inserts, update.deletes
@@ -240,17 +256,18 @@ def live_run(program: Vertex, graph: Graph, options: Mapping[str, Any]) -> tuple
         return None, "states begin with given values, and not as if no vertex had acted"
     if found.kind == "monotone" and made.executable.code.monotone is None:
         return None, "keys of the program have several types"
-    engine, threads = _engine_of(made, found)
+    engine, threads, measures = _engine_of(made, found)
     if engine.obstacle:
         return None, engine.obstacle
-    return LiveRun(made, engine, threads, found, options), found.why
+    return LiveRun(made, engine, threads, measures, found, options), found.why
 
 
-def _engine_of(made: Prepared, found: Incremental) -> tuple[Following, Threads]:
+def _engine_of(made: Prepared, found: Incremental) -> tuple[Following, Threads, LiveMeasures | None]:
     from sigps.device.cpu import Threads
     from sigps.engine.contract import Needs, RunContext
     from sigps.engine.cpu.arrivals import ArrivalEngine
     from sigps.engine.cpu.live import LiveEngine
+    from sigps.engine.cpu.measures import LiveMeasures
     from sigps.engine.cpu.rounds import RoundsEngine
     from sigps.engine.exchange import NoExchange
     from sigps.engine.laid_out import partition_of
@@ -261,10 +278,19 @@ def _engine_of(made: Prepared, found: Incremental) -> tuple[Following, Threads]:
     threads = Threads(made.manager.num_threads)
     context = RunContext(made.bound, made.executable, subgraph, exchange, threads, options)
     engine: Following
+    measures = None
+    if any(field.measure for field in made.bound.declaration.states):
+        measures = LiveMeasures(graph, threads)
     if found.rounds is not None:
         code, deterministic = made.executable.code, options.deterministic
         engine = RoundsEngine(
-            code, context.params(), subgraph, threads, found.rounds, deterministic=deterministic
+            code,
+            context.params(),
+            subgraph,
+            threads,
+            found.rounds,
+            deterministic=deterministic,
+            measures=measures,
         )
     else:
         all_send = replace(subgraph, out_degrees=np.maximum(subgraph.out_degrees, 1))
@@ -275,7 +301,7 @@ def _engine_of(made: Prepared, found: Incremental) -> tuple[Following, Threads]:
             engine = ArrivalEngine(*given, level=found.level)
     for name, values in [*options.initial.items(), *options.columns.items()]:
         engine.begin(name, subgraph.of_owned(values))
-    return engine, threads
+    return engine, threads, measures
 
 
 def _live_rows(graph: Graph, program: Vertex) -> LiveRows:

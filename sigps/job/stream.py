@@ -170,6 +170,8 @@ class Stream:
         step = None
         if window is not None:
             batch, step = window.widened(batch, graph)
+        if self._live is not None:
+            self._live.note(graph, batch)
         newer = graph.apply(batch.inserts, batch.deletes, vertices=batch.vertices, missing=self._missing)
         if window is not None and step is not None:
             window.take(step)

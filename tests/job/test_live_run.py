@@ -1,4 +1,4 @@
-"""Streams of programs in rounds, against the interpreter on graphs built anew."""
+"""Streams of programs of fixed rounds and local measures, against the interpreter on graphs built anew."""
 
 from __future__ import annotations
 
@@ -11,9 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sigps
-from sigps import Aggregator, ComputeError, Graph, Param, State, Updates, Vertex, VertexId
-from sigps.apps import CDLP, HeatDiffusion, PageRank, WeightedLabels
-from sigps.engine.cpu import rounds
+from sigps import (
+    Aggregator,
+    ComputeError,
+    Graph,
+    GraphError,
+    Param,
+    State,
+    Updates,
+    Vertex,
+    VertexId,
+    neighbor_links,
+    num_neighbors,
+)
+from sigps.apps import CDLP, LCC, HeatDiffusion, PageRank, Triangles, WeightedLabels
+from sigps.engine.cpu import measures, rounds
 
 
 class Mixture(Vertex, message=float):
@@ -37,6 +49,21 @@ class Mixture(Vertex, message=float):
             for edge in self.out_edges:
                 if edge.weight != 2:
                     self.send(edge, self.total * edge.weight + self.heaviest + self.out_degree)
+
+
+class Denser(Vertex, message=int):
+    """How many links more its in-neighbours have at most than a vertex has neighbours."""
+
+    links: State[int] = neighbor_links
+    near: State[int] = num_neighbors
+    denser: State[int] = 0
+
+    def compute(self, messages):
+        if self.superstep == 0:
+            self.send_to_neighbors(self.links)
+        else:
+            self.denser = max(messages, default=0) - self.near
+            self.vote_to_halt()
 
 
 def batches_of(history: History) -> list[Updates]:
@@ -65,8 +92,11 @@ def moved(before: sigps.Result, after: sigps.Result) -> list[Any]:
     return [v for v in now if v not in was or was[v] != now[v]]
 
 
+NAMES = ["labels", "weighted", "heat", "ranks", "mixture", "triangles", "clustering", "denser"]
+
+
 @settings(max_examples=60, deadline=None)
-@given(histories(), st.sampled_from(["labels", "weighted", "heat", "ranks", "mixture"]), st.data())
+@given(histories(), st.sampled_from(NAMES), st.data())
 def test_rounds_are_those_of_a_graph_built_anew(history: History, name: str, data: st.DataObject) -> None:
     graph = history.first()
     first = np.asarray(graph.ids)[0]
@@ -78,6 +108,9 @@ def test_rounds_are_those_of_a_graph_built_anew(history: History, name: str, dat
         ),
         "ranks": lambda: PageRank(iterations=4, dangling="leak"),
         "mixture": Mixture,
+        "triangles": Triangles,
+        "clustering": LCC,
+        "denser": Denser,
     }
     program = programs[name]()
     options = {"seed": 3} if name == "mixture" else {}
@@ -113,6 +146,43 @@ def test_larger_graphs_on_several_threads_as_deterministic_runs(directed: bool) 
         with sigps.stream(program, history.first(), threads=3, **options) as live:
             for batch, judge in zip(batches_of(history), history.judges(), strict=True):
                 assert_same(live.apply(batch), sigps.run(program, judge, **options))
+
+
+@pytest.mark.parametrize("program", [Triangles(), LCC()])
+@pytest.mark.parametrize("directed", [True, False])
+def test_measures_on_several_threads(
+    program: Vertex, directed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measures, "_WORTH_THREADS", 0)
+    draw, n = np.random.default_rng(5), 400
+    edges = (n * draw.random((2, 5000)) ** 2).astype(int)
+    graph = Graph.from_edges(*edges, vertices=range(n), directed=directed)
+    paths = []
+    with sigps.stream(program, graph, device="cpu", threads=3) as live:
+        for size in (1, 20, 10, 3000, 15):
+            at = draw.integers(0, 5000, size)
+            result = live.apply(inserts=tuple(draw.integers(0, n, (2, size))), deletes=tuple(edges[:, at]))
+            judge = Graph.from_edges(
+                *[live.graph.to_arrow()[name].to_numpy() for name in ("source", "target")],
+                vertices=range(n),
+                directed=directed,
+            )
+            assert_same(result, sigps.run(program, judge, device="cpu"))
+            paths.append(result.path)
+    assert paths == ["incremental", "incremental", "incremental", "full", "incremental"]
+
+
+def test_measures_after_a_refused_batch_and_with_given_values() -> None:
+    graph = Graph.from_edges([0, 1, 2, 0], [1, 2, 3, 3], directed=False)
+    with sigps.stream(LCC(), graph, device="cpu", missing="error") as live:
+        with pytest.raises(GraphError, match="match no edge"):
+            live.apply(inserts=([0], [2]), deletes=([3], [1]))
+        assert live.apply(inserts=([0], [2]))["links"].tolist() == [4, 2, 4, 2]
+        assert live.apply(deletes=([0], [3]))["links"].tolist() == [2, 2, 2, 0]
+    with sigps.stream(LCC(), graph, device="cpu", initial={"links": [1, 2, 3, 4]}) as live:
+        result = live.apply(inserts=([0], [2]))
+        assert (result.path, result["links"].tolist()) == ("incremental", [1, 2, 3, 4])
+        assert result["neighbors"].tolist() == [3, 2, 3, 2]
 
 
 class Halves(Vertex, message=int):

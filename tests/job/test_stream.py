@@ -14,7 +14,7 @@ from thread_group import ThreadGroup, run_ranks
 
 import sigps
 from sigps import ConfigError, Graph, GraphError, Param, State, Updates, Vertex, VertexId
-from sigps.apps import BFS, SSSP, WCC, KHop, PageRank, Triangles
+from sigps.apps import BFS, SSSP, WCC, KHop, PageRank
 from sigps.job import guard as guards
 from sigps.job.guard import Affected, allowance, refusal
 
@@ -256,7 +256,7 @@ def test_ranks_and_the_interpreter_run_in_full() -> None:
     assert of(device="python") == (distances, "the interpreter always runs in full", "[2, 3, 4]")
 
 
-@pytest.mark.parametrize("program", [KHop(source=0), PageRank(iterations=3), Triangles()])
+@pytest.mark.parametrize("program", [KHop(source=0), PageRank(iterations=3)])
 def test_other_programs_run_in_full(program: Vertex) -> None:
     graph = Graph.from_edges([0, 1, 2], [1, 2, 0], [1, 1, 1])
     with sigps.stream(program, graph, device="cpu") as live:

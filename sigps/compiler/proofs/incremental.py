@@ -3,6 +3,7 @@
     monotone        the old states stay; vertices that changes improve, or that lost what their key came from, go on
     first arrival   vertices act in the supersteps in which they did, but where messages came or went (`arrival.py`)
     fixed rounds    all vertices run in each superstep; those run again that see something else there (`rounds.py`)
+    local measures  the same, of states that begin with measures of the graph: these follow the batch's edges
     full            the program runs anew
 
 A monotone program (`monotone.py`) has a fixed point that does not depend on the order in which messages are read. The
@@ -38,7 +39,7 @@ class Incremental:
         rounds: Of a program in rounds, what was proved.
     """
 
-    kind: Literal["monotone", "first arrival", "fixed rounds", "full"]
+    kind: Literal["monotone", "first arrival", "fixed rounds", "local measures", "full"]
     why: str
     witnesses: tuple[str, ...] = ()
     sends_keys: bool = False
@@ -56,6 +57,9 @@ def incremental(program: VertexProgram) -> Incremental:
         in_rounds = rounds(program)
         if isinstance(in_rounds, Rounds):
             why = "all vertices run in each superstep, and only those again whose rows, messages or states changed"
+            if any(field.measure for field in program.states):
+                also = "measures of the graph are counted along the edges that a batch changes; "
+                return Incremental("local measures", also + why, rounds=in_rounds)
             return Incremental("fixed rounds", why, rounds=in_rounds)
         also = f"; no first arrival: {found}" if retires(program) else ""
         return Incremental("full", f"not monotone: {obstacle}{also}; no fixed rounds: {in_rounds}")

@@ -47,8 +47,6 @@ def rounds(program: VertexProgram) -> Rounds | str:
         return "there is a master"
     if program.reads_edge_links:
         return "it keeps values on edges, or looks through rows of neighbours"
-    if any(field.measure for field in program.states):
-        return "a state begins with a measure of the graph, which updates change"
     if not acts_together(program):
         return "vertices do not all send together, and halt together"
     read = {name for function in program.module.body for name in _read(function)}

@@ -118,6 +118,11 @@ class Following(Protocol):
     """Whether a run that costs too much is given up; if not, it never costs more than a full one."""
 
     @property
+    def full_cost(self) -> int:
+        """What a full run costs besides its messages, in messages."""
+        ...
+
+    @property
     def obstacle(self) -> str:
         """Why it cannot go on, or that it could not; empty where it can."""
         ...
@@ -144,6 +149,10 @@ class Following(Protocol):
 
     def grow(self, num_owned: int, ids: NDArray[np.int64]) -> None:
         """Take new vertices behind all others; before `follow`."""
+        ...
+
+    def note(self, sources: NDArray[np.int64], targets: NDArray[np.int64]) -> None:
+        """Take note of the edges that a batch names, by local ids (-1: none), before it is applied."""
         ...
 
     def widen(self, inserts: EdgeChanges) -> None:
@@ -204,6 +213,7 @@ class LiveEngine(Engine):
 
     gives_up = True
     _begins_fused = False  # what superstep 0 leaves is kept
+    full_cost = 0
     _first: tuple[Arrays, Arrays] | None = None
     _begin: Arrays = ()
     _last: Arrays = ()
@@ -393,6 +403,9 @@ class LiveEngine(Engine):
         state.write.sent[sent] = 0
         state.active = np.empty(0, dtype=np.uint32)
         return sent
+
+    def note(self, sources: NDArray[np.int64], targets: NDArray[np.int64]) -> None:
+        """Take note of nothing: what a batch does is seen afterwards."""
 
     def widen(self, inserts: EdgeChanges) -> None:
         """Let what bounds the keys of pulls hold for new edges too; before anything else runs with them."""

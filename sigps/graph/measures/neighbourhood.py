@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sigps.graph.graph import Graph
 from sigps.graph.whole import whole_rows
 
-__all__ = ["CountShare", "Neighbourhoods", "count_on_threads", "neighbourhoods"]
+__all__ = ["CountShare", "Neighbourhoods", "count_on_threads", "count_with_cost", "neighbourhoods"]
 
 _RANGES_OF_THREAD = 32
 
@@ -72,6 +72,21 @@ def count_on_threads(
     Returns:
         By gid each vertex's number of neighbours, and its links that are in the share.
     """
+    given = threads, offsets, targets
+    num_neighbors, links, _ = count_with_cost(*given, directed=directed, share=share, num_shares=num_shares)
+    return num_neighbors, links
+
+
+def count_with_cost(
+    threads: Any,
+    offsets: NDArray[np.uint64],
+    targets: NDArray[Any],
+    *,
+    directed: bool,
+    share: int = 0,
+    num_shares: int = 1,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Count as `count_on_threads` does; return, too, how many marks all shares read."""
     from sigps.graph.measures import triangle_kernel
 
     n = offsets.size - 1
@@ -99,4 +114,4 @@ def count_on_threads(
         return links if directed else 2 * links
 
     links = np.sum(threads.map(count, range(threads.count)), axis=0)
-    return num_neighbors[rank], links[rank]
+    return num_neighbors[rank], links[rank], int(cost[-1])
