@@ -45,6 +45,7 @@ def pool(
     turns: TurnPolicy = "fair_share",
     placing: PlacingPolicy = "least_memory",
     lanes: Joining = "auto",
+    threads: int | None = None,
     snapshots: str | os.PathLike[str] | None = None,
 ) -> Pool:
     """Return a pool of devices that many jobs share, on graphs that stay in memory. Use it in a `with`.
@@ -65,6 +66,7 @@ def pool(
             run: those with equal parameters have one, copied for each; those whose parameters differ go in lanes, as
             in `sigps.run_many`, where results have the bits of runs alone and it was faster so far. `"never"`: each
             job is a run.
+        threads: Of a run on CPU cores; None for an equal share of this process's cores for each such device.
         snapshots: A folder for the states of jobs with a name, `submit(..., name="nightly")`, which can be suspended.
 
     Raises:
@@ -78,7 +80,7 @@ def pool(
     ...     print(job.result()["level"].tolist())
     [0, 1, 2]
     """
-    return Pool(devices, memory, quantum, turns, placing, lanes, snapshots)
+    return Pool(devices, memory, quantum, turns, placing, lanes, threads, snapshots)
 
 
 class Pool:
@@ -92,14 +94,16 @@ class Pool:
         turns: TurnPolicy,
         placing: PlacingPolicy,
         lanes: Joining = "auto",
+        threads: int | None = None,
         snapshots: str | os.PathLike[str] | None = None,
     ) -> None:
         self._snapshots = None if snapshots is None else Path(os.path.abspath(snapshots))
         names = checked_devices(devices)
-        check_numbers(quantum, memory)
+        check_numbers(quantum, memory, threads)
         check_choice("placing", placing, ("round_robin", "least_memory", "weighted_times"))
         check_choice("lanes", lanes, get_args(Joining))
-        threads = max(1, available_cores() // max(1, sum(name != "cuda" for name in names)))
+        on_cores = max(1, sum(name != "cuda" for name in names))
+        threads = threads or max(1, available_cores() // on_cores)
         self._dispatcher = Dispatcher(
             names, threads, memory, float(quantum), placing, lanes, shared=self._shared
         )

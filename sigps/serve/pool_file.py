@@ -72,6 +72,7 @@ class _Keys(Section):
     turns: Literal["fair_share", "round_robin", "least_attained"] = "fair_share"
     placing: Literal["least_memory", "round_robin", "weighted_times"] = "least_memory"
     lanes: Literal["auto", "never"] = "auto"
+    threads: Count | None = None
     graphs: dict[str, dict[str, Any]]
     programs: list[str] = ["sigps.apps:*"]
     tenants: dict[str, TenantSection] = {}
@@ -143,7 +144,7 @@ def read_pool_file(path: str | Path, socket: str | None = None) -> PoolFile:
     where = default_socket() if keys.socket is None else str(folder / Path(keys.socket).expanduser())
     memory = None if keys.memory is None else bytes_of(keys.memory, f"{path}: memory")
     snapshots = None if keys.snapshots is None else str(folder / Path(keys.snapshots).expanduser())
-    options = keys.model_dump(include={"devices", "quantum", "turns", "placing", "lanes"})
+    options = keys.model_dump(include={"devices", "quantum", "turns", "placing", "lanes", "threads"})
     options |= {"memory": memory, "snapshots": snapshots}
     return PoolFile(
         socket=where if socket is None else os.path.abspath(socket),

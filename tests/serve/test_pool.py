@@ -167,7 +167,15 @@ def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> Non
 
 @pytest.mark.parametrize(
     "options",
-    [{"devices": []}, {"quantum": 0}, {"memory": 0.5}, {"turns": "x"}, {"placing": "x"}, {"devices": "tpu"}],
+    [
+        {"devices": []},
+        {"quantum": 0},
+        {"memory": 0.5},
+        {"threads": 0},
+        {"turns": "x"},
+        {"placing": "x"},
+        {"devices": "tpu"},
+    ],
 )
 def test_a_wrong_pool_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
