@@ -93,6 +93,8 @@ class Aggregates:
         words: list[NDArray[np.int64]] = []
         for i, width in self._units:
             dtype = self._dtypes[i]
+            if self._aggregators[i].is_shared:  # nobody contributes
+                continue
             if width > 1:
                 words.append(np.array(_added(total[i : i + width] for total in totals), dtype=np.int64))
                 continue
@@ -121,6 +123,9 @@ class Aggregates:
         for i, width in self._units:
             aggregator, dtype = self._aggregators[i], self._dtypes[i]
             found: list[Any] = []
+            if aggregator.is_shared:
+                values.append(self.values[i])
+                continue
             if width > 1:
                 kept = [self.values[i : i + width]] if aggregator.persistent else []
                 values += map(np.int64, _added([*words[:, at : at + width], *kept]))
