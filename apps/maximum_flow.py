@@ -8,7 +8,7 @@ Vertices hold excess, which begins at the source, and heights, which bound the d
 
 A vertex with excess pushes, and lifts where some is left. All do so at once, from what was so before the superstep: of
 two neighbours only the higher one can push, and since a lift heeds it, the bound holds. Now and then a search from the
-target makes the bounds exact (for as many supersteps, pushes go on twice as long). Who cannot reach the target any more
+target makes the bounds exact, and pushes go on for as many supersteps as it took. Who cannot reach the target any more
 is on the source's side of the minimum cut. In the end what has not arrived flows back to the source, in the same way.
 
 Whole capacities are exact. Others are rounded down to multiples of a power of 2, at most 2**-59 of what can leave the
@@ -121,14 +121,14 @@ class MaximumFlow(Vertex, message=int, directed=False):
                 edge.level = self.height
 
     def master(self):
-        """Search, push for twice as long, and so on; turn back to the source when nothing more can arrive."""
+        """Search, push for as long, and so on; turn back to the source when nothing more can arrive."""
         before = self.phase
         if before == CLEAR:
             self.begins = self.superstep
         if before <= SEARCH:
             self.phase = SEARCH if self.goes_on else BEGIN
         elif before == BEGIN and self.goes_on:
-            self.phase, self.ends = PUSH, 3 * self.superstep - 2 * self.begins
+            self.phase, self.ends = PUSH, 2 * self.superstep - self.begins
         elif not self.goes_on and self.is_returning:
             self.phase = END
         elif not self.goes_on or self.superstep >= self.ends:
