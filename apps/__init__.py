@@ -39,7 +39,6 @@ from sigps.apps.leiden import leiden as leiden
 from sigps.apps.longest_path import LongestPath as LongestPath
 from sigps.apps.louvain import LouvainRound as LouvainRound
 from sigps.apps.louvain import louvain as louvain
-from sigps.apps.louvain_moves import LouvainMoves as LouvainMoves
 from sigps.apps.maximal_independent_set import MaximalIndependentSet as MaximalIndependentSet
 from sigps.apps.maximal_matching import MaximalMatching as MaximalMatching
 from sigps.apps.maximum_flow import MaximumFlow as MaximumFlow

@@ -8,7 +8,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from app_judges import RUNS, as_networkx, vertices_of
+from app_judges import RUNS, as_networkx, splitmix, vertices_of
 from battery import BATTERY, Sample
 from numpy.typing import NDArray
 from ways import Way, results_of
@@ -37,19 +37,10 @@ def distances_to(sample: Sample) -> list[NDArray[Any]]:
     return [np.array([lengths.get(u, -1) for u in ids]) for lengths in found]
 
 
-def bits_of(vertex: int, seed: int) -> str:
-    """Return SplitMix64's 64 bits, as Steele, Lea and Flood have them."""
-    ones = 2**64 - 1
-    z = (vertex + (seed + 1) * 0x9E3779B97F4A7C15) & ones
-    z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & ones
-    z = ((z ^ z >> 27) * 0x94D049BB133111EB) & ones
-    return f"{z ^ z >> 31:064b}"
-
-
 def places_of(sample: Sample, seed: int) -> list[tuple[int, int]]:
     """Return of each vertex the register, the last 8 bits, and the value, 1 more than the zeros that end the others."""
     ids = vertices_of(sample)
-    drawn = [bits_of(i if isinstance(v, str) else v, seed) for i, v in enumerate(ids)]
+    drawn = [f"{splitmix(i if isinstance(v, str) else v, seed):064b}" for i, v in enumerate(ids)]
     return [(int(bits[-8:], 2), 1 + len(bits[:-8]) - len(bits[:-8].rstrip("0"))) for bits in drawn]
 
 

@@ -249,7 +249,7 @@ def test_parameters_out_of_range_are_refused(program: str, given: dict[str, Any]
 
 EACH_COUNTS = {
     "CDLP", "EgoNet", "FastRP", "HarmonicLabels", "HeatDiffusion", "LabelGroups", "LabelPropagation", "LabelSpreading",
-    "LouvainMoves", "LouvainRound", "Node2vecWalks", "SemiClustering", "WeightedLabels",
+    "LouvainRound", "Node2vecWalks", "SemiClustering", "WeightedLabels",
 }  # fmt: skip
 """Programs of undirected graphs in which each of parallel edges counts."""
 
@@ -309,7 +309,6 @@ ROOMY = {
     "semi_clustering": 99,
     "maximal_independent_set": 64,
     "streamdn": 87,
-    "louvain_moves": 106,
     "louvain": 140,
     "maximum_flow": 170,
     "capacities": 100,

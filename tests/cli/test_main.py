@@ -465,7 +465,6 @@ TINY = {
     "minimum_spanning_forest": "grid: {rows: 4, columns: 4, weights: random}",
     "streamdn": "rmat: {scale: 4}",
     "als": "rmat: {scale: 3, directed: true, weights: random}",
-    "louvain_moves": "erdos_renyi: {n: 40, m: 30}",
     "louvain": "grid: {rows: 4, columns: 4}",
     "leiden": "grid: {rows: 4, columns: 4}",
 }

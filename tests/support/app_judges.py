@@ -92,6 +92,15 @@ def neighbours_of(sample: Sample) -> dict[Any, set[Any]]:
     return neighbours
 
 
+def splitmix(number: int, seed: int) -> int:
+    """Return SplitMix64's output, of 64 bits without a sign, as Steele, Lea and Flood have it."""
+    ones = 2**64 - 1
+    z = (number + (seed + 1) * 0x9E3779B97F4A7C15) & ones
+    z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & ones
+    z = ((z ^ z >> 27) * 0x94D049BB133111EB) & ones
+    return z ^ z >> 31
+
+
 def drawn(sample: Sample, k: int, seed: int) -> list[Any]:
     """Return the first k vertices that hashes of 0, 1, ... fall on; all in ascending order, where k is all or more."""
     ids = vertices_of(sample)

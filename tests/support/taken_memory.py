@@ -30,7 +30,6 @@ __all__ = ["app_of", "drawn", "planned", "taken"]
 NEEDED = {"source": 0, "target": 1, "one": 0, "zero": 5, "rate": 1e-4, "attenuation": 1e-4}
 SHORT = {"samples": 2, "at_a_time": 4000, "iterations": 3, "steps": 3, "length": 3, "scans": 2}
 OPTIONS: dict[str, dict[str, Any]] = {
-    "LouvainMoves": {"max_supersteps": 4},
     "StreamDN": {"max_supersteps": 4},
 }
 """Of programs that run long."""
