@@ -36,6 +36,11 @@ class NoPositionError(IndexError, ArithmeticError):
     """A vector has no such position: in compute() an error of arithmetic, which names vertex and line."""
 
 
+def no_length(name: str) -> str:
+    """Say what to write in `compute()` in the place of a length that is a parameter's name."""
+    return f"a vector whose length is {name!r} has no length here: write Vector[..., self.{name}](...)"
+
+
 @dataclass(frozen=True)
 class VectorType:
     """What `Vector[float, 16]` is: a type of fields and messages, and a function that makes such a vector.
@@ -94,8 +99,11 @@ class VectorType:
         """Return a vector of some numbers, or of one number everywhere.
 
         Raises:
-            TypeError, ValueError, OverflowError: If the numbers are too many or too few, or one does not fit.
+            TypeError, ValueError, OverflowError: If there are too many or too few numbers, one does not fit, or the
+                length is a parameter's name, which has no value here.
         """
+        if isinstance(self.length, str):
+            raise TypeError(no_length(self.length))
         return Vector(
             (assigned(self.element, value, "a number of the vector") for value in self.spread(values)),
             self.element,

@@ -22,7 +22,7 @@ import numpy as np
 
 from sigps.model.records import no_part, vectors_of
 from sigps.model.vector import Vector as UserVector
-from sigps.model.vector import VectorType
+from sigps.model.vector import VectorType, no_length
 from sigps.model.wrapping import wrapping
 from sigps.native import primitives, vectors
 from sigps.native.bounds import GIVEN, join_bounds
@@ -248,6 +248,8 @@ class Expressions:
     def _vector_type(self, given: ast.expr) -> VectorType:
         """Return what `Vector[type, length]` stands for."""
         parts = given.elts if isinstance(given, ast.Tuple) else [given]
+        if len(parts) == 2 and isinstance(parts[1], ast.Constant) and isinstance(parts[1].value, str):
+            raise UnfitError(no_length(parts[1].value))
         length = self._value(parts[1]).literal if len(parts) == 2 else NO_LITERAL
         if len(parts) == 2 and length is NO_LITERAL:
             raise UnfitError(
@@ -539,7 +541,7 @@ class Expressions:
         if len(node.args) != 1 or node.keywords:
             raise UnfitError(f"{kind}(...) takes a vector, a tuple of its numbers, or one number for all")
         if isinstance(kind.length, str):
-            raise UnfitError(f"{kind}(...) has no length here: write Vector[..., self.{kind.length}](...)")
+            raise UnfitError(no_length(kind.length))
         is_generated = isinstance(node.func, ast.Name) and node.func.id.startswith("__vector_")
         vector = self._vector_kind(kind)
         with self._computing_in(FLOAT if is_generated and kind.element is np.float64 else self._real):

@@ -169,6 +169,7 @@ def program_with(statement: str, tmp_path: Any) -> Vertex:
         ("self.x = sum(2.0 * x for x in self.v)", "write a loop"),
         ("w = Vector[str, 3](1.0)", "a vector has a type and a length"),
         ("w = Vector[float, 3]()", "takes a vector, a tuple of its numbers, or one number"),
+        ("w = Vector[float, 'n'](1.0)", r"no length here: write Vector\[..., self\.n\]"),
     ],
 )
 def test_what_cannot_be_is_refused_at_its_line(statement: str, problem: str, tmp_path: Any) -> None:
@@ -180,6 +181,7 @@ def test_what_cannot_be_is_refused_at_its_line(statement: str, problem: str, tmp
 @pytest.mark.parametrize(
     ("written", "problem"),
     [
+        ("Vector[float, 'n'](1.0)", r"no length here: write Vector\[..., self\.n\]"),
         ("Vector[float]", "a type and a length"),
         ("Vector[float, 2.5]", "whole number from 1 to"),
         ("Vector[list, 3]", "a type and a length"),
