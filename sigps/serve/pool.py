@@ -27,7 +27,14 @@ from sigps.serve.joining import Joining
 from sigps.serve.overview import DeviceRow, GraphRow, Overview, TenantRow
 from sigps.serve.own_code import OwnCode, OwnJob, check_own_code
 from sigps.serve.placing import PlacingPolicy
-from sigps.serve.pool_options import check_choice, check_job, check_numbers, checked_devices
+from sigps.serve.pool_options import (
+    check_choice,
+    check_job,
+    check_numbers,
+    check_placing,
+    check_turns,
+    checked_devices,
+)
 from sigps.serve.shared_graph import SharedGraph, bytes_to_share
 from sigps.serve.states import folder_of
 from sigps.serve.turns import TurnPolicy
@@ -100,7 +107,7 @@ class Pool:
         self._snapshots = None if snapshots is None else Path(os.path.abspath(snapshots))
         names = checked_devices(devices)
         check_numbers(quantum, memory, threads)
-        check_choice("placing", placing, ("round_robin", "least_memory", "weighted_times"))
+        check_placing(placing)
         check_choice("lanes", lanes, get_args(Joining))
         on_cores = max(1, sum(name != "cuda" for name in names))
         threads = threads or max(1, available_cores() // on_cores)
@@ -318,7 +325,7 @@ class Pool:
         Raises:
             ConfigError: If there is no such policy.
         """
-        check_choice("turns", policy, get_args(TurnPolicy))
+        check_turns(policy)
         with self._lock:
             for device in self._devices:
                 device.policy = policy

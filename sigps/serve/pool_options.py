@@ -10,7 +10,7 @@ from sigps.errors import ConfigError, nearest
 from sigps.job.preparing import check_device
 from sigps.job.run import run_options
 
-__all__ = ["check_choice", "check_job", "check_numbers", "checked_devices"]
+__all__ = ["check_choice", "check_job", "check_numbers", "check_placing", "check_turns", "checked_devices"]
 
 _OF_POOL = (
     "device",
@@ -69,6 +69,34 @@ def check_choice(option: str, policy: str, known: tuple[str, ...]) -> None:
         raise ConfigError(
             f"{option}={policy!r} is not one of {', '.join(known)}{nearest(str(policy), known)}"
         )
+
+
+def check_placing(policy: str) -> None:
+    """Check that a policy of placement is one that a pool has.
+
+    Raises:
+        ConfigError: If it is not.
+    """
+    if policy == "feedback":
+        raise ConfigError(
+            "placing='feedback' is for jobs that run side by side on a device, and slow each other down; those of a "
+            "pool take turns. Use 'weighted_times', which goes by what jobs of the same program on the same graph took"
+        )
+    check_choice("placing", policy, ("round_robin", "least_memory", "weighted_times"))
+
+
+def check_turns(policy: str) -> None:
+    """Check that a policy of turns is one that a pool has.
+
+    Raises:
+        ConfigError: If it is not.
+    """
+    if policy == "phase":
+        raise ConfigError(
+            "turns='phase' is for devices whose leases copy, too; those of a pool only compute, and what is copied "
+            "passes beside them. Use 'least_attained', which is the same then"
+        )
+    check_choice("turns", policy, ("fair_share", "round_robin", "least_attained"))
 
 
 def check_job(tenant: Any, weight: Any, priority: Any, options: Mapping[str, Any]) -> None:

@@ -173,7 +173,9 @@ def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> Non
         {"memory": 0.5},
         {"threads": 0},
         {"turns": "x"},
+        {"turns": "phase"},
         {"placing": "x"},
+        {"placing": "feedback"},
         {"devices": "tpu"},
     ],
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from shared_gpus import Job, jain, share_one
+from shared_gpus import Job, arrivals, jain, share_engines, share_one
 
 from sigps.errors import ConfigError
 from sigps.serve.turns import Ready, choose_job, joined
@@ -89,3 +89,17 @@ def test_48_hours_leave_no_job_behind_and_no_device_idle(policies: Any) -> None:
     assert idle + work.sum() == pytest.approx(ends)
     waits = [job.longest_wait for job in jobs]
     assert max(waits) < 3600.0
+
+
+def test_phases_beside_each_other_are_better_than_attained_service_than_turns_where_much_is_copied() -> None:
+    coming = [arrivals(pair, 1, 150, 5, load=0.45) for pair in (("PageRank", "BFS"), ("HITS", "WCC"))]
+    means = []
+    for policy in ("round_robin", "least_attained", "phase"):
+        means.append(np.mean([np.mean(share_engines(policy, jobs, copying=1.0)) for jobs in coming]))  # type: ignore[arg-type]
+    assert means[0] < means[1] < means[2]
+
+
+def test_one_job_alone_has_the_device_in_each_phase() -> None:
+    assert share_engines("phase", [(3.0, "BFS")], copying=0.5) == pytest.approx([1.0])
+    together = share_engines("phase", [(0.0, "BFS"), (0.0, "BFS")], copying=0.5)  # in one phase for a while
+    assert all(0.5 < speedup <= 1.0 for speedup in together)

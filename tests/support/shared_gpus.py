@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from sigps.serve.placing import Demand, GpuLoad, PlacingPolicy, choose_gpu, slowdown
-from sigps.serve.turns import Ready, TurnPolicy, aged, choose_job, joined
+from sigps.serve.turns import Phase, Ready, TurnPolicy, aged, choose_job, joined
 
 LONG = {  # assumed, not measured: seconds alone, demands, gigabytes
     "PageRank": (10.0, Demand(0.60, 0.90), 6),
@@ -52,11 +52,14 @@ def place_all(
     coming: Sequence[tuple[float, str]],
     speeds: Sequence[float],
     gigabytes: int = 80,
+    *,
+    measured: Callable[[Demand], Demand] = lambda demand: demand,
 ) -> list[float]:
     """Return each job's speedup against alone on a GPU of speed 1 (its seconds alone / from arrival to end).
 
     Jobs on one GPU run side by side and slow each other down where a resource is full. A program's demand is known
-    to the policy from when a job of it has ended. One that fits nowhere waits, first come first served.
+    to the policy from when a job of it has ended, as `measured` has it. One that fits nowhere waits, first come first
+    served.
     """
     on: list[list[Running]] = [[] for _ in speeds]
     history: dict[str, Demand] = {}
@@ -78,7 +81,7 @@ def place_all(
                 if job.left <= 1e-9:
                     alone, demand, _ = PROFILES[job.program]
                     speedups.append(alone / (now - job.began))
-                    history[job.program] = demand
+                    history[job.program] = measured(demand)
             jobs[:] = [job for job in jobs if job.left > 1e-9]
         if following < len(coming) and arrives <= now + 1e-12:
             waiting.append(coming[following])
@@ -171,6 +174,79 @@ def share_one(
             job.ended = now
             del ready[chosen]
     return leases, idle
+
+
+@dataclass
+class Phased:
+    """A job that copies its input, computes, and copies its result.
+
+    Attributes:
+        came: When.
+        left: Seconds of each phase that are left, in order.
+    """
+
+    came: float
+    left: list[tuple[Phase, float]]
+    attained: float = 0.0
+
+
+def share_engines(
+    policy: TurnPolicy, coming: Sequence[tuple[float, str]], *, copying: float, quantum: float = 0.05
+) -> list[float]:
+    """Return each job's speedup against alone on a device that computes and copies at once, two jobs at a time.
+
+    For a quantum the policy wakes two jobs, one after the other. In different phases both go on at full speed; in one
+    and the same, each at half of it.
+
+    Args:
+        policy: The policy.
+        coming: When, and which program, in order.
+        copying: Seconds of copying a second of computing; two thirds of them before it.
+        quantum: Seconds.
+    """
+    now, following, last = 0.0, 0, -1
+    ready: dict[int, Phased] = {}
+    speedups: list[float] = []
+    while len(speedups) < len(coming):
+        while following < len(coming) and coming[following][0] <= now:
+            came, program = coming[following]
+            seconds = PROFILES[program][0]
+            copies = copying * seconds
+            ready[following] = Phased(
+                came, [("copy", copies * 2 / 3), ("compute", seconds), ("copy", copies / 3)]
+            )
+            following += 1
+        if not ready:
+            now = coming[following][0]
+            continue
+        woken: list[int] = []
+        for _ in range(min(2, len(ready))):
+            running = [ready[n].left[0][0] for n in woken]
+            asked = [
+                Ready(n, "", attained=j.attained, phase=j.left[0][0])
+                for n, j in ready.items()
+                if n not in woken
+            ]
+            chosen = choose_job(policy, asked, last=last, running=running)
+            assert chosen is not None
+            woken.append(chosen)
+            last = chosen
+        phases = [ready[n].left[0][0] for n in woken]
+        rate = 0.5 if len(phases) == 2 and phases[0] == phases[1] else 1.0
+        step = min([quantum, *(ready[n].left[0][1] / rate for n in woken)])
+        now += step
+        for number, job in list(ready.items()):
+            had = step * rate if number in woken else 0.0
+            job.attained = aged(job.attained, had)
+            phase, left = job.left[0]
+            job.left[0] = phase, left - had
+            if left - had <= 1e-9 and number in woken:
+                del job.left[0]
+            if not job.left:
+                alone = PROFILES[coming[number][1]][0] * (1 + copying)
+                speedups.append(alone / (now - job.came))
+                del ready[number]
+    return speedups
 
 
 def jain(shares: Sequence[float]) -> float:
