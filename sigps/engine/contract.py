@@ -32,7 +32,7 @@ import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -322,12 +322,14 @@ class LaneRun:
         reason: Why it ended.
         stats: One entry a superstep.
         aggregators: The values after the last superstep.
+        kept_on_edges: Edge states, by name, in the order of the graph's rows.
     """
 
     fields: Mapping[str, NDArray[Any]]
     reason: Literal["converged", "max_supersteps", "stopped"]
     stats: StatsLog
     aggregators: Mapping[str, Any]
+    kept_on_edges: Mapping[str, Any] = field(default_factory=dict)
 
 
 class LanesFailedError(Exception):
@@ -419,12 +421,14 @@ class EngineSpec(ABC):
         return ""
 
     def lanes_obstacle(
-        self, program: VertexProgram | None, facts: RunFacts, options: RunOptions, varied: Container[str]
+        self,
+        program: VertexProgram | None,
+        facts: RunFacts,
+        options: RunOptions,
+        num_runs: int,
+        num_threads: int,
     ) -> str:
-        """Say why several runs of a program cannot go side by side, in lanes; empty where they can. Pure.
-
-        `varied` are the parameters in which they differ.
-        """
+        """Say why so many runs of a program cannot go side by side on one rank; empty where they can. Pure."""
         return f"device={self.device!r} has one run at a time"
 
     def run_lanes(self, context: RunContext, many: ManyRuns) -> Iterator[LaneRun]:

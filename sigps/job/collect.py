@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from sigps.job.result import EdgeFields, Result
 from sigps.model.vertex import Field, Vertex
 from sigps.system.worker_manager import RankResult
 
-__all__ = ["all_ids", "as_string_ids", "collect", "optional_fields", "to_rank_0", "writers_of"]
+__all__ = ["all_ids", "as_string_ids", "collect", "on_edges", "optional_fields", "to_rank_0", "writers_of"]
 
 
 @spent_on("answer")
@@ -81,22 +80,43 @@ def _edges_when_read(
     part: RankResult, program: Vertex, graph: Graph, *, gather: bool
 ) -> Callable[[], EdgeFields]:
     """Return what makes the values kept on edges, when they are asked for: at once where all ranks take part."""
-    make = functools.partial(_on_edges, part, program, graph, gather=gather)
+
+    def make() -> EdgeFields:
+        writers = writers_of(graph.group, gather=gather)
+        return on_edges(part.edge_ends, part.kept_on_edges, program, graph, writers=writers, gather=gather)
+
     if graph.group.size > 1:
         found = make()
         return lambda: found
     return make
 
 
-def _on_edges(part: RankResult, program: Vertex, graph: Graph, *, gather: bool) -> EdgeFields:
-    """Return the values kept on edges, an undirected edge's once; as for vertices the whole, or this rank's part."""
+def on_edges(
+    ends: tuple[NDArray[np.int64], NDArray[np.int64]],
+    kept_on_edges: Mapping[str, Any],
+    program: Vertex,
+    graph: Graph,
+    *,
+    writers: Group | None,
+    gather: bool = False,
+) -> EdgeFields:
+    """Return the values kept on edges, an undirected edge's once; as for vertices the whole, or this rank's part.
+
+    Args:
+        ends: Gids of the ends of this rank's edges, the vertices' own first, in ascending order of the other ends.
+        kept_on_edges: What they keep, by name.
+        program: The program.
+        graph: The graph.
+        writers: Who writes them.
+        gather: Whether rank 0 gets all.
+    """
     group = graph.group
-    sources, targets = part.edge_ends
+    sources, targets = ends
     kept = slice(None) if graph.directed else sources <= targets
     columns = [
         sources[kept],
         targets[kept],
-        *[np.asarray(values)[kept] for values in part.kept_on_edges.values()],
+        *[np.asarray(values)[kept] for values in kept_on_edges.values()],
     ]
     if gather and group.size > 1:
         columns = [to_rank_0(column, graph) for column in columns]
@@ -104,7 +124,7 @@ def _on_edges(part: RankResult, program: Vertex, graph: Graph, *, gather: bool) 
         order = np.argsort(columns[0], kind="stable")
         columns = [column[order] for column in columns]
     sources, targets, *values = columns
-    kept_by_name = dict(zip(part.kept_on_edges, values, strict=True))
+    kept_by_name = dict(zip(kept_on_edges, values, strict=True))
     optional = optional_fields(program.declaration.edge_states, graph)
     if graph.ids.kind == "strings":
         are_ids = [field.name for field in program.declaration.edge_states if field.is_vertex_id]
@@ -114,7 +134,7 @@ def _on_edges(part: RankResult, program: Vertex, graph: Graph, *, gather: bool) 
         graph.ids.to_oids(targets),
         kept_by_name,
         optional=optional,
-        writers=writers_of(group, gather=gather),
+        writers=writers,
     )
 
 

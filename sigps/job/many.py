@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import logging
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -12,17 +13,17 @@ from numpy.typing import NDArray
 
 from sigps.account import drawing
 from sigps.costs.sizes import size_of
-from sigps.engine.contract import EngineSpec, LanesFailedError
+from sigps.engine.contract import EngineSpec, LaneRun, LanesFailedError
 from sigps.errors import ConfigError, nearest
 from sigps.graph.graph import Graph
 from sigps.graph.report import bytes_text
 from sigps.graph.whole import whole_graph
 from sigps.group.limits import Faults
 from sigps.host_memory import available_memory, bytes_of
-from sigps.job.collect import all_ids, as_string_ids, optional_fields, to_rank_0, writers_of
+from sigps.job.collect import all_ids, as_string_ids, on_edges, optional_fields, to_rank_0, writers_of
 from sigps.job.many_results import REDUCTIONS, Reduction, Results, reduced
 from sigps.job.preparing import Prepared, bind_all, prepared, seeded
-from sigps.job.result import Result
+from sigps.job.result import EdgeFields, Result
 from sigps.job.run import run
 from sigps.model.vertex import Vertex
 from sigps.system.shared_out import FailedRunsError, ranks_here, run_shared_out
@@ -235,7 +236,8 @@ def _lanes_obstacle(made: Prepared, programs: Sequence[Vertex], given: Sequence[
         return "there is one run"
     derived = made.executable.program
     varied = [n for n in given[0] if n != "seed" and _differ([g[n] for g in given])]
-    if why := made.executable.spec.lanes_obstacle(derived, made.facts, made.options, varied):
+    asked = derived, made.facts, made.options, len(programs), made.manager.num_threads
+    if why := made.executable.spec.lanes_obstacle(*asked):
         return why
     assert derived is not None
     by_run = {field.name for field in derived.params}
@@ -288,7 +290,7 @@ def _side_by_side(
     """
     others = [seeded(p, s) for p, s in zip(programs[1:], seeds[1:], strict=True)]
     bound = bind_all([made.program, *others], made.graph)
-    given = made.graph, bound, made.executable, made.options._replace(asynchronous=False)
+    given = made.graph, bound, made.executable, made.options
     limits: dict[str, Any] = {
         "num_threads": made.manager.num_threads,
         "max_supersteps": options["max_supersteps"],
@@ -313,9 +315,22 @@ def _side_by_side(
             stats=lane.stats,
             aggregators=lane.aggregators,
             device=device,
+            edges=functools.partial(_on_edges, lane, made, gather=gather) if lane.kept_on_edges else None,
             optional=optional_fields(programs[0].declaration.states, made.graph),
             writers=writers_of(group, gather=gather),
         )
+
+
+def _on_edges(lane: LaneRun, made: Prepared, *, gather: bool) -> EdgeFields:
+    """Return the values that a run keeps on edges: on several ranks of this rank's rows, or of all on rank 0."""
+    whole, group = whole_graph(made.graph), made.graph.group
+    rows = slice(0, whole.num_vertices)
+    if group.size > 1 and not (gather and group.rank == 0):
+        rows = slice(made.graph.first_row, made.graph.first_row + made.graph.num_rows)
+    sources = np.repeat(np.arange(rows.start, rows.stop), whole.out_degrees()[rows])
+    targets = whole.targets[int(whole.offsets[rows.start]) : int(whole.offsets[rows.stop])].astype(np.int64)
+    writers = writers_of(group, gather=gather)
+    return on_edges((sources, targets), lane.kept_on_edges, made.program, whole, writers=writers)
 
 
 def _or_one_by_one(

@@ -90,7 +90,10 @@ def run_shared_out(
             for field, dtype in zip(derived.states, derived.state_dtypes, strict=True)
             if wanted is None or field.name in wanted
         ]
-        run_bytes = graph.num_vertices * sum(dtype.itemsize for _, dtype in kinds)
+        on_edges = [(f.name, d) for f, d in zip(derived.edge_states, derived.edge_state_dtypes, strict=True)]
+        rows, edges = graph.row_bounds, _edge_bounds(graph)
+        run_bytes = rows[-1] * sum(dtype.itemsize for _, dtype in kinds)
+        run_bytes += edges[-1] * sum(dtype.itemsize for _, dtype in on_edges)
         size = round_size(len(programs), group.size, run_bytes)
         rounds = [range(first, min(first + size, len(programs))) for first in range(0, len(programs), size)]
         own = [_share(numbers, group.rank, group.size) for numbers in rounds]
@@ -112,12 +115,19 @@ def run_shared_out(
                     raise FailedRunsError(min(failures))
                 left = _Left(group, numbers, found)
                 fields = {
-                    name: left.crossed(name, dtype, graph.row_bounds, all_on_rank_0=all_on_rank_0)
+                    name: left.crossed([run.fields[name] for run in found], dtype, rows, on_0=all_on_rank_0)
                     for name, dtype in kinds
                 }
+                kept = {
+                    name: left.crossed(
+                        [run.kept_on_edges[name] for run in found], dtype, edges, on_0=all_on_rank_0
+                    )
+                    for name, dtype in on_edges
+                }
                 ends = left.ends()
-            for run, (reason, stats, aggregators) in enumerate(ends):
-                yield LaneRun({n: values[run] for n, values in fields.items()}, reason, stats, aggregators)
+            for run, end in enumerate(ends):
+                of_run = ({name: values[run] for name, values in found.items()} for found in (fields, kept))
+                yield LaneRun(next(of_run), *end, next(of_run))
 
 
 def _count_together(
@@ -128,6 +138,12 @@ def _count_together(
         with Threads(num_threads) as threads:
             found = neighbourhoods(graph, executable.spec.count_share(executable, threads))
         whole.derived("neighbourhoods", lambda: found)
+
+
+def _edge_bounds(graph: Graph) -> NDArray[np.int64]:
+    """Return where in the rows of the whole graph each rank's edges begin, [ranks + 1]. Collective."""
+    counts: list[int] = graph.group.all_gather(int(graph.targets.size))
+    return np.cumsum([0, *counts], dtype=np.int64)
 
 
 def ranks_here(graph: Graph) -> int:
@@ -170,16 +186,23 @@ class _Left:
         self._sizes = [len(_share(numbers, rank, group.size)) for rank in range(group.size)]
 
     def crossed(
-        self, name: str, dtype: np.dtype[Any], row_bounds: NDArray[np.int64], *, all_on_rank_0: bool
+        self, here: Sequence[Any], dtype: np.dtype[Any], bounds_of_ranks: NDArray[np.int64], *, on_0: bool
     ) -> NDArray[Any]:
-        """Return a field of all runs, [runs, vertices, ...]: of this rank's vertices, or of all. Collective."""
-        group, n = self._group, int(row_bounds[-1])
-        bounds = [(int(row_bounds[rank]), int(row_bounds[rank + 1])) for rank in range(group.size)]
-        if all_on_rank_0:
+        """Return a field of all runs, [runs, vertices or edges, ...]: those of this rank's rows, or all. Collective.
+
+        Args:
+            here: That of each run of this rank.
+            dtype: Its type.
+            bounds_of_ranks: [ranks + 1]: which of the vertices, or edges, are of a rank's rows.
+            on_0: Whether rank 0 gets all.
+        """
+        group, n = self._group, int(bounds_of_ranks[-1])
+        bounds = list(itertools.pairwise(bounds_of_ranks.tolist()))
+        if on_0:
             bounds[0] = 0, n
-        own = np.empty((len(self._found), n, *dtype.shape), dtype=dtype.base)
-        for run, left in enumerate(self._found):
-            own[run] = left.fields[name]
+        own = np.empty((len(here), n, *dtype.shape), dtype=dtype.base)
+        for run, values in enumerate(here):
+            own[run] = values
         arrived = group.all_to_all([own[:, begin:end].ravel() for begin, end in bounds])
         begin, end = bounds[group.rank]
         shape = (-1, end - begin, *dtype.shape)

@@ -11,10 +11,12 @@ from typing import Literal
 
 from sigps.compiler.cpu.functions import adds_floats
 from sigps.compiler.cpu.native import NativeProgram
+from sigps.compiler.program import Delivery
 from sigps.device.cpu import Threads
 from sigps.engine.contract import LaneRun, LanesFailedError, ManyRuns, RunContext
 from sigps.engine.stats import StatsLog
 from sigps.errors import ComputeError
+from sigps.host_memory import available_memory
 from sigps.model.vertex import Vertex
 
 __all__ = ["expected_occupancy", "has_one_order", "run_apart"]
@@ -53,6 +55,18 @@ def expected_occupancy(active: Iterable[int], num_vertices: int, lanes: int) -> 
     return 1.0 + (lanes - 1) * share
 
 
+def bytes_of_run(context: RunContext) -> int:
+    """Return what a run keeps beside the graph, about: states, and what is sent along all edges at a time."""
+    subgraph, program = context.subgraph, context.executable.program
+    assert program is not None
+    message = sum(dtype.itemsize for dtype in program.message_dtypes)
+    on_edges = 2 * sum(dtype.itemsize for dtype in program.edge_state_dtypes)
+    if program.delivery is Delivery.DIRECT:
+        on_edges += 2 * (message + 16)
+    a_vertex = sum(dtype.itemsize for dtype in program.state_dtypes) + 3 * message + 32
+    return subgraph.num_owned * a_vertex + subgraph.num_edges * on_edges + 1
+
+
 def run_apart(context: RunContext, many: ManyRuns, programs: Sequence[Vertex]) -> Iterator[LaneRun]:
     """Run some of many programs on a thread each, several at a time; see `EngineSpec.run_lanes`."""
 
@@ -69,11 +83,15 @@ def run_apart(context: RunContext, many: ManyRuns, programs: Sequence[Vertex]) -
             reason = "stopped" if outcome.stopped else "converged"
         stats = StatsLog()
         stats.extend(outcome.stats)
-        return LaneRun(found, reason, stats, engine.aggregates.by_name())
+        on_edges = {state.name: engine.edge_state(state.name) for state in program.declaration.edge_states}
+        return LaneRun(found, reason, stats, engine.aggregates.by_name(), on_edges)
 
-    size = _ROUND * context.threads.count
+    most_bytes = available_memory() // (2 * many.ranks_here)
+    at_once = max(1, min(context.threads.count, most_bytes // bytes_of_run(context)))
+    size = _ROUND * at_once
     try:
-        for first in range(0, len(programs), size):
-            yield from context.threads.map(run, programs[first : first + size])
+        with Threads(at_once) as threads:
+            for first in range(0, len(programs), size):
+                yield from threads.map(run, programs[first : first + size])
     except ComputeError:
         raise LanesFailedError from None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import time
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any, Literal
 
@@ -70,30 +70,58 @@ _DIRECTIONS = {PULL: "pull", PUSH: "push"}
 
 
 _MOST_OF_VECTORS = 1 << 20
-"""Bytes of one run above which programs of vectors go one after another: lanes are slower, measured."""
+"""Bytes of one run above which lanes of programs of vectors are slower than a run on each thread, measured."""
+
+_FEW = 6
+"""Runs a thread below which eight lanes that do not stay in cache are too empty."""
+
+_OF_ONE_THREAD = 1 << 18
+"""Edges up to which one run gains little from more threads."""
 
 
 def find_obstacle(
-    program: VertexProgram, facts: RunFacts, options: RunOptions, varied: Container[str] = ()
+    program: VertexProgram, facts: RunFacts, options: RunOptions, num_runs: int, num_threads: int
 ) -> str:
-    """Say why runs of a program cannot go side by side; empty where they can. Pure."""
-    if program.lanes_obstacle:
-        return program.lanes_obstacle
-    if tables := [field.name for field in program.params if field.is_table and field.name in varied]:
-        return f"{tables[0]} is a table, which lanes share"
-    kept = (*program.state_dtypes, *program.message_dtypes, *program.message_dtypes)  # record and slots
-    num_bytes = facts.num_vertices * sum(dtype.itemsize for dtype in kept)
-    if any(dtype.shape for dtype in kept) and num_bytes > _MOST_OF_VECTORS:
-        return "its vectors do not stay in a core's cache, and lanes would be slower"
-    if options.schedule == "edge":
-        return "schedule='edge' has one run at a time"
+    """Say why runs of a program cannot go side by side, in lanes or each on a thread; empty where they can. Pure."""
     if options.asynchronous is True:
         return "asynchronous=True has one run at a time"
+    if num_runs < num_threads and facts.num_edges > _OF_ONE_THREAD and lanes_obstacle(program, options):
+        return f"there are fewer runs than the {num_threads} threads, which share the edges of one run"
+    return ""
+
+
+def lanes_obstacle(program: VertexProgram, options: RunOptions) -> str:
+    """Say why runs of a program cannot share lanes, so that each has a thread; empty where they can. Pure."""
+    if program.lanes_obstacle:
+        return program.lanes_obstacle
+    if options.schedule == "edge":
+        return "schedule='edge' asks every edge of one run"
     if options.asynchronous and program.priority_form is not None:
         return "it sends the best value first, in supersteps of its own; asynchronous=False has those of BSP"
     if any(a.exact is not None for a in program.aggregators):  # in deterministic runs
-        return "deterministic=True adds up what vertices give to aggregators exactly, one run at a time"
+        return "deterministic=True adds up what vertices give to aggregators exactly"
     return ""
+
+
+def _shares_no_lanes(native: NativeProgram, many: ManyRuns, context: RunContext) -> bool:
+    """Tell whether each run has a thread: lanes cannot have the program, or would be slower."""
+    program, programs = native.program, many.programs
+    if lanes_obstacle(program, context.options):
+        return True
+    tables = [field.name for field in program.params if field.is_table]
+    if any(getattr(other, t) is not getattr(programs[0], t) for t in tables for other in programs):
+        return True  # lanes share a table
+    n = context.subgraph.num_owned
+    kept = (*program.state_dtypes, *program.message_dtypes, *program.message_dtypes)  # record and slots
+    if any(dtype.shape for dtype in kept) and n * sum(dtype.itemsize for dtype in kept) > _MOST_OF_VECTORS:
+        return True
+    if _stays_in_cache(_OF_A_LINE * n * lane_bytes(native)):
+        return False
+    return not has_one_order(native) or len(programs) < _FEW * context.threads.count
+
+
+def _stays_in_cache(num_bytes: int) -> bool:
+    return num_bytes <= 2 * _CACHE
 
 
 def choose_lanes(
@@ -128,7 +156,7 @@ def choose_lanes(
         size = width * num_vertices * lane_bytes
         if size * num_threads > most_bytes:
             break
-        stays_in_cache = size <= 2 * _CACHE
+        stays_in_cache = _stays_in_cache(size)
         if best >= share or (best >= _OF_A_LINE and not stays_in_cache):
             break
         if best and not stays_in_cache and occupancy is not None and occupancy < _SHARED:
@@ -155,8 +183,14 @@ def lane_bytes(native: NativeProgram) -> int:
 
 def run_waves(context: RunContext, many: ManyRuns) -> Iterator[LaneRun]:
     """Run programs side by side; see `EngineSpec.run_lanes`."""
-    programs = many.programs
-    native, threads = loops_of(context, programs), context.threads
+    programs, threads = many.programs, context.threads
+    native: NativeProgram = context.executable.code
+    if _shares_no_lanes(native, many, context):
+        many.on_ready()
+        yield from run_apart(context, many, programs)
+        return
+    context = context._replace(options=context.options._replace(asynchronous=False))
+    native = loops_of(context, programs)
     n = context.subgraph.num_owned
     most_bytes, row = available_memory() // (4 * many.ranks_here), lane_bytes(native)
     occupancy: float | None = None

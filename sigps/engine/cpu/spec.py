@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -106,12 +106,17 @@ class CpuSpec(EngineSpec):
         )
 
     def lanes_obstacle(
-        self, program: VertexProgram | None, facts: RunFacts, options: RunOptions, varied: Container[str]
+        self,
+        program: VertexProgram | None,
+        facts: RunFacts,
+        options: RunOptions,
+        num_runs: int,
+        num_threads: int,
     ) -> str:
         from sigps.engine.cpu.lanes import find_obstacle
 
         assert program is not None
-        return find_obstacle(program, facts, options, varied)
+        return find_obstacle(program, facts, options, num_runs, num_threads)
 
     def run_lanes(self, context: RunContext, many: ManyRuns) -> Iterator[LaneRun]:
         from sigps.engine.cpu.lanes import run_waves
@@ -173,7 +178,12 @@ class StreamingCpuSpec(CpuSpec):
         return super().compile(program, graph, facts, rank_on_host)
 
     def lanes_obstacle(
-        self, program: VertexProgram | None, facts: RunFacts, options: RunOptions, varied: Container[str]
+        self,
+        program: VertexProgram | None,
+        facts: RunFacts,
+        options: RunOptions,
+        num_runs: int,
+        num_threads: int,
     ) -> str:
         return "edges are streamed for one run at a time"
 

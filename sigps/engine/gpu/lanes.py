@@ -30,6 +30,7 @@ def run_side_by_side(context: RunContext, many: ManyRuns) -> Iterator[LaneRun]:
     """Run programs side by side; see `EngineSpec.run_lanes`."""
     import cupy
 
+    context = context._replace(options=context.options._replace(asynchronous=False))
     programs, begins = many.programs, many.begins
     most = min(MOST_AT_ONCE, len(programs))
     _engine(context, programs[0], begins, 1)  # what it finds of the graph all use

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -127,7 +127,12 @@ class GpuSpec(EngineSpec):
             ) from error
 
     def lanes_obstacle(
-        self, program: VertexProgram | None, facts: RunFacts, options: RunOptions, varied: Container[str]
+        self,
+        program: VertexProgram | None,
+        facts: RunFacts,
+        options: RunOptions,
+        num_runs: int,
+        num_threads: int,
     ) -> str:
         assert program is not None
         return "it keeps values on edges" if program.edge_states else ""
