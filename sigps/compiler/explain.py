@@ -146,7 +146,8 @@ def _derived(program: VertexProgram) -> str:
         rows.append((method, on_device if program.master is not None else on_host))
     together = "runs of run_many go side by side on CPU cores"
     together += ", with asynchronous=False" if program.priority_form is not None else ""
-    rows.append(("lanes", f"no: {program.lanes_obstacle}" if program.lanes_obstacle else together))
+    obstacle = program.lanes_obstacle
+    rows.append(("lanes", f"no, runs of run_many have a thread each: {obstacle}" if obstacle else together))
     rows.append(("updates", _updates(program)))
     return "derived\n" + "\n".join(f"  {name:<12} {value}" for name, value in rows)
 

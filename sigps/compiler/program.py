@@ -448,7 +448,7 @@ class VertexProgram:
 
     @property
     def lanes_obstacle(self) -> str:
-        """Why several runs cannot go side by side (`run_many`), whatever their options; empty where they can."""
+        """Why several runs cannot share lanes (`run_many`), whatever their options; empty where they can."""
         if self.delivery is Delivery.DIRECT:
             return "it sends direct messages, which are kept one by one"
         if self.reads_all_at_once:

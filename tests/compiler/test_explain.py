@@ -39,7 +39,7 @@ def test_lanes() -> None:
     }
     assert said[SSSP] == "runs of run_many go side by side on CPU cores"
     assert said[WCC] == f"{said[SSSP]}, with asynchronous=False"
-    assert said[BiTriDN].startswith("no: it keeps values on edges")
+    assert said[BiTriDN].startswith("no, runs of run_many have a thread each: it keeps values on edges")
     assert "lanes        runs of run_many go side by side on CPU cores" in explain(DegreeHistogram)
 
 

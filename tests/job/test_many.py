@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import edge_programs
 import equality_programs
 import master_programs
 import message_programs
@@ -36,12 +37,24 @@ from sigps import (
     run,
     run_many,
 )
-from sigps.apps import BFS, SSSP, WCC, Distances, HyperBall, PersonalisedPageRank
+from sigps.apps import (
+    BFS,
+    SSSP,
+    WCC,
+    Distances,
+    EgoNet,
+    HyperBall,
+    LabelGroups,
+    Node2vecWalks,
+    PersonalisedPageRank,
+)
 from sigps.engine.cpu import apart, lanes
 from sigps.engine.cpu.spec import SPEC as CPU
 from sigps.engine.interpreter.spec import SPEC as PYTHON
 from sigps.job import many
 from sigps.job.many_results import Results
+from sigps.job.preparing import prepared
+from sigps.job.run import run_options
 from sigps.system import shared_out
 
 PATH = Graph.from_edges([0, 1, 2], [1, 2, 3], weights=[1.0, 2.0, 4.0])
@@ -214,9 +227,18 @@ PROGRAMS: dict[str, tuple[type[Vertex] | Vertex, str, Any]] = {
     "hyperball": (HyperBall, "seed", [1, 2]),
     "personal_vectors": (PersonalVectors, "shift", [0, 1, 5, 2]),
     "looks_up": (LooksUp(table=[3.0, 1.0, 2.5], first=0), "first", [0, 1, 5, 2]),
-    "jump": (equality_programs.Jump, "seed", [5, 2]),
 }
-ONE_BY_ONE = {"jump": "direct messages"}
+APART: dict[str, tuple[type[Vertex] | Vertex, str, Any]] = {
+    "jump": (equality_programs.Jump, "seed", [5, 2]),
+    "walks": (Node2vecWalks(length=3), "seed", [5, 2, 7]),
+    "groups": (LabelGroups, "seed", [5, 2, 7]),
+    "edge_waves": (edge_programs.Waves, "rounds", [3, 1, 2]),
+    "listed": (message_programs.Listed, "seed", [1, 2]),
+    "ego_net": (EgoNet, "source", sources_of),
+    "components": (WCC, "seed", [1, 2, 3]),
+    "tables": (LooksUp(first=1, table=[1.0]), "table", [[3.0, 1.0, 2.5], [1.0, 2.0]]),
+}
+"""What lanes cannot have: each run has a thread."""
 
 
 def by_themselves(
@@ -262,8 +284,7 @@ def test_each_run_is_the_run_by_itself(program: str, graph: str) -> None:
     assert_each_same(
         results, judges, counts_messages=program not in FILTERS, only_better=program in LEAVES_OUT
     )
-    assert ONE_BY_ONE.get(program, "") in results.one_by_one
-    assert (results.one_by_one == "") == (program not in ONE_BY_ONE)
+    assert results.one_by_one == ""
 
 
 @pytest.mark.parametrize("direction", ["push", "pull"])
@@ -398,17 +419,53 @@ def test_what_cannot_go_side_by_side_says_why() -> None:
 
     assert reason(BFS, source=[1]) == "there is one run"
     assert "device='python'" in reason(BFS, source=[1, 2], device="python")
-    assert "one by one" in reason(message_programs.Listed, seed=[1, 2], device="cpu")
-    assert "schedule" in reason(vector_programs.Mixture, seed=[1, 2], device="cpu", schedule="edge")
-    large = Graph.from_edges([0], [1], vertices=range(20_000))
-    assert "vectors do not stay" in reason(vector_programs.Mixture, large, seed=[1, 2], device="cpu")
-    tables = [np.ones(3), np.ones(3)]
-    assert "table is a table, which" in reason(LooksUp, first=0, table=tables, device="cpu")
-    assert "schedule='edge'" in reason(BFS, source=[1, 2], device="cpu", schedule="edge")
-    assert "best value first" in reason(WCC, seed=[1, 2], device="cpu")
-    assert reason(WCC, seed=[1, 2], device="cpu", asynchronous=False) == ""
-    assert "exactly" in reason(PersonalisedPageRank, source=[1, 2], device="cpu", deterministic=True)
+    assert "asynchronous=True" in reason(SSSP, source=[1, 2], device="cpu", asynchronous=True)
     assert "tolerance is fixed" in reason(PersonalisedPageRank, source=1, tolerance=[None, 0.1], device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("cls", "options", "why"),
+    [
+        (BFS, {}, ""),
+        (message_programs.Listed, {}, "one by one"),
+        (LabelGroups, {}, "by key"),
+        (BFS, {"schedule": "edge"}, "schedule='edge'"),
+        (WCC, {}, "best value first"),
+        (WCC, {"asynchronous": False}, ""),
+        (PersonalisedPageRank, {"deterministic": True}, "exactly"),
+    ],
+)
+def test_what_lanes_cannot_have(cls: type[Vertex], options: dict[str, Any], why: str) -> None:
+    needed = {"source": 1} if "source" in [field.name for field in cls.declaration.params] else {}
+    made = prepared(cls(**needed), PATH, **run_options({"device": "cpu", **options}))
+    assert made.executable.program is not None
+    found = lanes.lanes_obstacle(made.executable.program, made.options)
+    assert (found == "") == (why == "")
+    assert why in found
+
+
+def test_few_runs_of_many_edges_leave_no_core_idle() -> None:
+    made = prepared(LabelGroups(), PATH, **run_options({"device": "cpu"}))
+    program, few, many_edges = made.executable.program, made.facts, made.facts._replace(num_edges=1 << 20)
+    assert program is not None
+    assert lanes.find_obstacle(program, few, made.options, 3, 4) == ""
+    assert lanes.find_obstacle(program, many_edges, made.options, 4, 4) == ""
+    assert "fewer runs than the 4 threads" in lanes.find_obstacle(program, many_edges, made.options, 3, 4)
+
+
+@pytest.mark.parametrize("cls", [PersonalisedPageRank, Carried, BFS])
+def test_few_runs_that_do_not_stay_in_cache_have_a_thread_each(
+    cls: type[Vertex], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the bits of lanes."""
+    graph = BATTERY["skewed"].build()
+    given = {"source": sources_of(graph, 5), "device": "cpu", "threads": 2}
+    in_lanes = run_many(cls, graph, **given)
+    monkeypatch.setattr(lanes, "_CACHE", 0)
+    monkeypatch.setattr(lanes, "Lanes", None)
+    for result, other in zip(run_many(cls, graph, **given), in_lanes, strict=True):
+        for field in other.fields:
+            np.testing.assert_array_equal(result[field], other[field])
 
 
 def rank_options(graph: str) -> dict[str, Any]:
@@ -426,9 +483,8 @@ def test_ranks_share_runs_out(graph: str, size: int, monkeypatch: pytest.MonkeyP
     whole, options = BATTERY[graph].build(), rank_options(graph)
     given: dict[str, tuple[type[Vertex] | Vertex, dict[str, Any]]] = {}
     for name, (cls, varied, values) in PROGRAMS.items():
-        if name not in ONE_BY_ONE:
-            chosen = values(whole, 7) if callable(values) else list(values)[:2] * 2
-            given[name] = cls, {varied: chosen, "device": "cpu", "threads": 1, **options}
+        chosen = values(whole, 7) if callable(values) else list(values)[:2] * 2
+        given[name] = cls, {varied: chosen, "device": "cpu", "threads": 1, **options}
 
     def on_rank(group: ThreadGroup) -> dict[str, Results]:
         built = BATTERY[graph].build(group=group)
@@ -448,6 +504,39 @@ def test_ranks_share_runs_out(graph: str, size: int, monkeypatch: pytest.MonkeyP
                 assert counts[0] == counts[1]
                 for field in judge.fields:
                     np.testing.assert_array_equal(result[field], judge[field][at], strict=True)
+
+
+@pytest.mark.parametrize("graph", ["skewed", "string_ids", "parallel_edges", "one_vertex"])
+def test_each_run_has_a_thread_where_lanes_cannot_have_the_program(graph: str) -> None:
+    whole = BATTERY[graph].build()
+    given = {
+        name: (cls, varied, values(whole, 5) if callable(values) else values)
+        for name, (cls, varied, values) in APART.items()
+    }
+
+    def on_rank(group: ThreadGroup) -> dict[str, Results]:
+        built = BATTERY[graph].build(group=group)
+        return {
+            name: run_many(cls, built, **{varied: chosen}, device="cpu")
+            for name, (cls, varied, chosen) in given.items()
+        }
+
+    by_rank = run_ranks(2, on_rank)
+    for name, (cls, varied, chosen) in given.items():
+        judges = by_themselves(cls, varied, chosen, whole, device="python")
+        alone = run_many(cls, whole, **{varied: chosen}, device="cpu", threads=2)
+        for found in (alone, by_rank[0][name]):
+            assert found.one_by_one == ""
+            for result, judge in zip(found, judges, strict=True):
+                assert_same(result, judge, exact=False, has_supersteps=name != "components")
+        if name not in ("groups", "edge_waves"):
+            continue
+        parts = [found[name] for found in by_rank]
+        for run_of_all, run_of_part in zip(*parts, strict=True):
+            edges, part = run_of_all.edges, run_of_part.edges
+            at = np.isin(edges.sources, run_of_part.ids)
+            for values in edges.fields:
+                np.testing.assert_array_equal(edges[values][at], part[values])
 
 
 def test_ranks_reduce_in_the_order_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Several runs at a time on CPU cores, each an engine of its own on one thread: where lanes would share nothing.
 
-A search of a mesh is small supersteps, which one core runs by itself (`fused.py`): a run leaves the other cores idle,
+Programs that lanes cannot have run so too: direct and listed messages, values on edges, tables that vary. A search of a
+mesh is small supersteps, which one core runs by itself (`fused.py`): a run leaves the other cores idle,
 and lanes touch as much memory as so many runs. They share the graph alone.
 """
 

@@ -115,9 +115,16 @@ def _shares_no_lanes(native: NativeProgram, many: ManyRuns, context: RunContext)
     kept = (*program.state_dtypes, *program.message_dtypes, *program.message_dtypes)  # record and slots
     if any(dtype.shape for dtype in kept) and n * sum(dtype.itemsize for dtype in kept) > _MOST_OF_VECTORS:
         return True
-    if _stays_in_cache(_OF_A_LINE * n * lane_bytes(native)):
+    if _stays_in_cache(_OF_A_LINE * n * lane_bytes(native)) or len(programs) >= _FEW * context.threads.count:
         return False
-    return not has_one_order(native) or len(programs) < _FEW * context.threads.count
+    return has_one_order(native) or not context.subgraph.is_mesh  # sums in one order are pulled: all edges
+
+
+def _as_in_lanes(context: RunContext) -> RunContext:
+    """Return how an engine runs that leaves the bits of lanes: supersteps of BSP, and floats added up in one order."""
+    in_one_order = not has_one_order(context.executable.code)
+    deterministic = context.options.deterministic or in_one_order
+    return context._replace(options=context.options._replace(asynchronous=False, deterministic=deterministic))
 
 
 def _stays_in_cache(num_bytes: int) -> bool:
@@ -187,9 +194,11 @@ def run_waves(context: RunContext, many: ManyRuns) -> Iterator[LaneRun]:
     native: NativeProgram = context.executable.code
     if _shares_no_lanes(native, many, context):
         many.on_ready()
+        if not lanes_obstacle(native.program, context.options):
+            context = _as_in_lanes(context)
         yield from run_apart(context, many, programs)
         return
-    context = context._replace(options=context.options._replace(asynchronous=False))
+    context = _as_in_lanes(context)
     native = loops_of(context, programs)
     n = context.subgraph.num_owned
     most_bytes, row = available_memory() // (4 * many.ranks_here), lane_bytes(native)
