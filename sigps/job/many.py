@@ -55,12 +55,12 @@ def run_many(
     floats add up in the order of senders, as in the interpreter, and with `deterministic=True` as there.
 
     Runs go side by side (in lanes). On CPU cores states and messages become k wide, and a superstep walks the edges
-    once for k runs; or each thread has one run. Several ranks with CPU cores have a share of the runs each, and the
-    whole graph, which is brought to them once. On a GPU each run has its part of the multiprocessors. Where that is
-    not possible they go one after another, and `results.one_by_one` says why: several GPUs, fewer runs than ranks, a
-    graph that takes more than half of a rank's share of the free memory (or than `host_memory`), the interpreter,
-    values on edges, and on CPU cores direct or listed messages, tables that vary, and vectors of more vertices than
-    stay in a core's cache.
+    once for k runs; or each thread has one run, as with values on edges, and direct or listed messages. Several ranks
+    with CPU cores have a share of the runs each, and the whole graph, which is brought to them once. On a GPU each run
+    has its part of the multiprocessors. Where that is not possible they go one after another, and `results.one_by_one`
+    says why: the interpreter, `asynchronous=True`, edges that are streamed, fewer runs than ranks (or than threads,
+    where lanes cannot have the program), on several ranks a graph that takes more than half of a rank's share of the
+    free memory (or than `host_memory`), several GPUs, and on a GPU values on edges.
 
     Args:
         program: The class, whose parameters are keywords; or an instance, whose parameters are those of all runs, but

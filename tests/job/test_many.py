@@ -246,7 +246,7 @@ def by_themselves(
 ) -> list[Result]:
     shared, cls = ({}, cls) if isinstance(cls, type) else (cls.params, type(cls))
     if name == "seed":
-        return [run(cls(), graph, seed=v, **options) for v in values]
+        return [run(cls(**shared), graph, seed=v, **options) for v in values]
     return [run(cls(**shared | {name: v}), graph, **options) for v in values]
 
 
@@ -506,7 +506,7 @@ def test_ranks_share_runs_out(graph: str, size: int, monkeypatch: pytest.MonkeyP
                     np.testing.assert_array_equal(result[field], judge[field][at], strict=True)
 
 
-@pytest.mark.parametrize("graph", ["skewed", "string_ids", "parallel_edges", "one_vertex"])
+@pytest.mark.parametrize("graph", ["hub_on_a_partition_border", "string_ids", "parallel_edges"])
 def test_each_run_has_a_thread_where_lanes_cannot_have_the_program(graph: str) -> None:
     whole = BATTERY[graph].build()
     given = {
@@ -528,7 +528,9 @@ def test_each_run_has_a_thread_where_lanes_cannot_have_the_program(graph: str) -
         for found in (alone, by_rank[0][name]):
             assert found.one_by_one == ""
             for result, judge in zip(found, judges, strict=True):
-                assert_same(result, judge, exact=False, has_supersteps=name != "components")
+                if name in ("groups", "edge_waves"):
+                    assert len(result.edges) == len(judge.edges)  # they are made when they are read
+                assert_same(result, judge, exact=False, in_order=name != "components")
         if name not in ("groups", "edge_waves"):
             continue
         parts = [found[name] for found in by_rank]
