@@ -47,12 +47,13 @@ def main() -> None:
     options.add_argument("--output", type=Path, help="the JSON file")
     given = options.parse_args()
     given.quantum = given.quantum or (0.002 if given.device == "cuda" else 0.01)
-    facts = machine_facts() | {"quantum": given.quantum, "rounds": given.rounds}
+    facts, on = machine_facts() | {"quantum": given.quantum, "rounds": given.rounds}, "cpu"
     if given.device == "cuda":
         from sigps.device.cuda import find_gpu
 
-        facts |= {"gpu": find_gpu(0).name, "driver": driver_version()}
-    target = given.output or RESULTS / f"pool-{given.device}.json"
+        gpu = find_gpu().name
+        facts, on = facts | {"gpu": gpu, "driver": driver_version()}, gpu.lower().replace(" ", "-")
+    target = given.output or RESULTS / f"pool-{on}.json"
     table, name = Table(target, facts), f"kron-{given.scale}"
     began = time.perf_counter()
     graph = sigps.generate("rmat", scale=given.scale, weights="random", device=given.device)

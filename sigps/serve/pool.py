@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
 import os
 import time
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -14,17 +11,15 @@ from typing import Any, get_args
 
 from sigps.device.cpu import available_cores
 from sigps.errors import ConfigError, nearest
-from sigps.graph.card import head_table
 from sigps.graph.graph import Graph
 from sigps.graph.load import load
 from sigps.host_memory import bytes_of
 from sigps.model.vertex import Vertex
-from sigps.report.progress import is_notebook
 from sigps.serve.admission import estimate
 from sigps.serve.dispatcher import Dispatcher
 from sigps.serve.job import Estimate, Job, JobRow
 from sigps.serve.joining import Joining
-from sigps.serve.overview import DeviceRow, GraphRow, Overview, TenantRow
+from sigps.serve.overview import Overview
 from sigps.serve.own_code import OwnCode, OwnJob, check_own_code
 from sigps.serve.placing import PlacingPolicy
 from sigps.serve.pool_options import (
@@ -35,13 +30,12 @@ from sigps.serve.pool_options import (
     check_turns,
     checked_devices,
 )
+from sigps.serve.pool_views import overview_of_pool, show_until, table_of_jobs
 from sigps.serve.shared_graph import SharedGraph, bytes_to_share
 from sigps.serve.states import folder_of
 from sigps.serve.turns import TurnPolicy
 
 __all__ = ["Pool", "pool"]
-
-_WATCH_SECONDS = 0.25
 
 
 def pool(
@@ -337,36 +331,7 @@ class Pool:
     def overview(self) -> Overview:
         """Return the pool's devices, tenants, graphs and jobs, as plain numbers."""
         with self._lock:
-            jobs = self._dispatcher
-            active = jobs.num_active()
-            running: dict[str, float] = defaultdict(float)
-            for device in self._devices:
-                for tenant, seconds in device.running().items():
-                    running[tenant] += seconds
-            devices = [
-                DeviceRow(
-                    device.name,
-                    sum(job.device_name == device.name for job in jobs.running.values()),
-                    device.leases,
-                    device.lease_seconds(),
-                    budget.num_bytes,
-                    budget.graph_bytes,
-                    budget.own_bytes,
-                )
-                for device, budget in zip(self._devices, jobs.budgets, strict=True)
-            ]
-            tenants = [
-                TenantRow(
-                    name,
-                    tenant.weight,
-                    tenant.lease_seconds + running[name],
-                    active[name],
-                    *(tenant.ended[state] for state in ("done", "failed", "cancelled")),
-                )
-                for name, tenant in sorted(jobs.tenants.items())
-            ]
-            graphs = [GraphRow(name, g.num_vertices, g.num_edges) for name, g in self._graphs.items()]
-            return Overview(self._began, time.time(), devices, tenants, graphs, self.jobs())
+            return overview_of_pool(self._dispatcher, self._graphs, self._began)
 
     def charged(self) -> dict[str, float]:
         """Return the seconds of leases that each tenant was charged with; one that was away has no credit."""
@@ -405,45 +370,11 @@ class Pool:
         Args:
             seconds: End after so many seconds; None for no limit.
         """
-        show: Callable[[str], None] = lambda _: None  # noqa: E731
-        if is_notebook():
-            from IPython.display import HTML, display
-
-            shown = display(HTML(self._repr_html_()), display_id=True)
-            show = lambda text: shown.update(HTML(text))  # noqa: E731
-        end, before = math.inf if seconds is None else time.monotonic() + seconds, ""
-        with contextlib.suppress(KeyboardInterrupt):
-            while True:
-                is_last = not self._dispatcher.competing() or time.monotonic() >= end
-                if (text := self._repr_html_()) != before:
-                    show(text)
-                    before = text
-                if is_last:
-                    return
-                time.sleep(_WATCH_SECONDS)
+        show_until(self._repr_html_, lambda: not self._dispatcher.competing(), seconds)
 
     def _repr_html_(self) -> str:
         """Show the table of jobs in a notebook."""
-        head = (
-            "job",
-            "program",
-            "graph",
-            "tenant",
-            "priority",
-            "state",
-            "supersteps",
-            "seconds",
-            "device",
-            "joined",
-        )
-        rows = [
-            (
-                *(row.number, row.program, row.graph, row.tenant, row.priority, row.state),
-                *(row.supersteps, row.lease_seconds, row.device or "", row.joined or ""),
-            )
-            for row in self.jobs()
-        ]
-        return head_table(head, rows)
+        return table_of_jobs(self.jobs())
 
     def _forget(self, graph: Graph | None) -> None:
         for budget in self._dispatcher.budgets:
