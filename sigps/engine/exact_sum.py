@@ -7,8 +7,6 @@ end result is rounded. The words hold 2**36 terms.
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -58,10 +56,9 @@ def from_limbs(limbs: NDArray[np.int64]) -> float:
     for place in np.flatnonzero(limbs[:_POWERS] | limbs[_POWERS:-3]):
         mantissa = (int(limbs[place]) << _HALF) + int(limbs[_POWERS + place])
         total += mantissa << int(place)
-    return _rounded(Fraction(total) * Fraction(2) ** (_LOWEST - 53))
+    from fractions import Fraction
 
-
-def _rounded(exact: Fraction) -> float:
+    exact = Fraction(total) * Fraction(2) ** (_LOWEST - 53)
     try:
         return float(exact)
     except OverflowError:

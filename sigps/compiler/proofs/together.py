@@ -37,11 +37,10 @@ class _DiffersError(Exception):
 
 def sends_together(program: VertexProgram) -> bool:
     """Return whether in every superstep all vertices with out-edges send along them, or none does."""
-    return (
-        program.delivery is Delivery.RECORD
-        and any(o.sends for o in _outcomes(program))
-        and acts_together(program)
-    )
+    if program.delivery is not Delivery.RECORD:
+        return False
+    ended = _outcomes(program)
+    return any(o.sends for o in ended) and _act_alike(ended)
 
 
 def acts_together(program: VertexProgram) -> bool:
@@ -49,7 +48,10 @@ def acts_together(program: VertexProgram) -> bool:
 
     So the number of supersteps depends on nothing of a vertex. True, too, where nothing is ever sent.
     """
-    ended = _outcomes(program)
+    return _act_alike(_outcomes(program))
+
+
+def _act_alike(ended: set[_Outcome]) -> bool:
     return bool(ended) and not any(o.sends and (o.halts or o.retires) for o in ended)
 
 
