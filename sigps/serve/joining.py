@@ -35,7 +35,8 @@ class Times:
     """What runs of one program on one graph took of a device so far.
 
     Attributes:
-        runs, seconds, longest: Of those alone: how many, what they took, and the longest of them.
+        runs, seconds: Of those alone: how many, and what they took.
+        longest: The longest of them, or of lanes.
         lanes, lane_seconds: Lanes, and what they took.
         obstacle: Why lanes were refused when they were to run; empty where they were not.
     """
@@ -55,6 +56,7 @@ class Times:
     def record_lanes(self, lanes: int, seconds: float) -> None:
         """Take the seconds of a run of several lanes."""
         self.lanes, self.lane_seconds = self.lanes + lanes, self.lane_seconds + seconds
+        self.longest = max(self.longest, seconds / lanes)
 
 
 def most_lanes(times: Times, quantum: float) -> int:
@@ -74,8 +76,7 @@ def most_lanes(times: Times, quantum: float) -> int:
     is_known = times.runs >= _SEVERAL and times.lanes >= _SEVERAL
     if is_known and times.lane_seconds / times.lanes >= times.seconds / times.runs:
         return 1
-    longest = max(times.longest, times.lane_seconds / max(1, times.lanes), 1e-9)
-    return max(1, min(_MOST, int(_QUANTA * quantum / longest)))
+    return max(1, min(_MOST, int(_QUANTA * quantum / max(times.longest, 1e-9))))
 
 
 def why_apart(program: VertexProgram | None, options: Mapping[str, Any], varied: Sequence[str]) -> str:

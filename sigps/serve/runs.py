@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from numpy.typing import NDArray
 
 from sigps.engine.stats import SuperstepStats
 from sigps.errors import ConfigError
@@ -18,7 +20,7 @@ from sigps.serve.joining import Times, are_equal, differing, is_joinable, lanes_
 from sigps.system.checkpoint.state_log import Checkpoint
 from sigps.system.turns import taking_turns
 
-__all__ = ["Joined", "LanesBroken", "Run", "results_of"]
+__all__ = ["Joined", "LanesBroken", "Run", "copies_of", "results_of"]
 
 _SAVE_SECONDS = 60.0  # from one state log of a job with a name to the next
 
@@ -152,7 +154,7 @@ def results_of(run: Run, turns: Any, device: Any) -> dict[int, Result]:
     jobs = run.jobs
     for job in jobs:
         job.supersteps = result.supersteps
-    return {job.number: result if i == 0 else _own_copy(result) for i, job in enumerate(jobs)}
+    return {job.number: own for job, own in zip(jobs, copies_of(result, len(jobs)), strict=True)}
 
 
 def _in_lanes(
@@ -167,9 +169,9 @@ def _in_lanes(
         with taking_turns(turns):
             results = run_lanes([lane[0].program for lane in lanes], run.graph, seeds, **options, **given)
             for lane, result in zip(lanes, results, strict=True):
-                for i, job in enumerate(lane):
+                for job, own in zip(lane, copies_of(result, len(lane)), strict=True):
                     job.supersteps = result.supersteps
-                    found[job.number] = result if i == 0 else _own_copy(result)
+                    found[job.number] = own
     except Exception as error:
         if run.is_cancelled:
             raise
@@ -183,12 +185,40 @@ def _derived(job: Job, engine: str) -> Any:
     return check_program(job.program, engine, job.options.get("precision", "double"))
 
 
-def _own_copy(result: Result) -> Result:
-    """Return a result that shares no array that may be changed."""
-    found = copy.copy(result)
-    found._fields = {name: values.copy() for name, values in result._fields.items()}
-    found.aggregators = copy.deepcopy(result.aggregators)
+def copies_of(result: Result, count: int) -> list[Result]:
+    """Return so many results that share no array that may be changed; one is the result itself."""
+    if count == 1:
+        return [result]
+    found, lock = [copy.copy(result) for _ in range(count)], threading.Lock()
+    for own in found:
+        own._fields = _CopiedFields(result._fields, lock)
+        own.aggregators = copy.deepcopy(result.aggregators)
     return found
+
+
+class _CopiedFields(Mapping[str, NDArray[Any]]):
+    """Fields of a result that several jobs have, each copied when it is first read: by whom reads, not in a lease.
+
+    Args:
+        fields: Those that nobody changes.
+        lock: Of all their readers: a field that a GPU holds crosses once.
+    """
+
+    def __init__(self, fields: Mapping[str, NDArray[Any]], lock: threading.Lock) -> None:
+        self._shared, self._lock = fields, lock
+        self._copied: dict[str, NDArray[Any]] = {}
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        with self._lock:
+            if name not in self._copied:
+                self._copied[name] = self._shared[name].copy()
+            return self._copied[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._shared)
+
+    def __len__(self) -> int:
+        return len(self._shared)
 
 
 def _saving(job: Job) -> dict[str, Any]:

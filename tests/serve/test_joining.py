@@ -97,10 +97,13 @@ def test_jobs_are_joined_where_results_keep_their_bits(
 
 def test_equal_jobs_share_no_array() -> None:
     with sigps.pool("cpu") as pool:
-        first, second = (job.result(60) for job in submit_at_once(pool, [WCC(), WCC()]))
-    before = second["component"].copy()
+        first, second, third = (job.result(60) for job in submit_at_once(pool, [WCC(), WCC(), WCC()]))
+    alone = sigps.run(WCC(), GRAPH, device="cpu")["component"].tolist()
     first["component"][:] = -5
-    assert second["component"].tolist() == before.tolist()
+    assert first["component"].tolist() == [-5] * GRAPH.num_vertices
+    assert second["component"].tolist() == third["component"].tolist() == alone
+    assert first.fields == third.fields == ("component",)
+    assert third.to_pandas()["component"].tolist() == alone
 
 
 def test_a_joined_run_is_charged_by_shares() -> None:
@@ -177,12 +180,22 @@ def test_lanes_never_joins_none() -> None:
         (Times(1, 0.06, 0.06), 1),  # two would have the device for too long
         (Times(9, 0.036, 0.004, lanes=8, lane_seconds=0.016), 25),
         (Times(9, 0.036, 0.004, lanes=8, lane_seconds=0.04), 1),  # slower
-        (Times(2, 0.001, 0.001, lanes=8, lane_seconds=0.04), 20),  # too few alone
+        (Times(2, 0.001, 0.005, lanes=8, lane_seconds=0.04), 20),  # too few alone
         (Times(9, 0.036, 0.004, obstacle="edges are streamed"), 1),
     ],
 )
 def test_the_table_of_lanes(times: Times, lanes: int) -> None:
     assert most_lanes(times, 0.01) == lanes
+
+
+def test_what_runs_took_is_noted() -> None:
+    times = Times()
+    times.record_alone(0.004)
+    times.record_alone(0.002)
+    assert times == Times(2, 0.006, 0.004)
+    times.record_lanes(4, 0.08)
+    assert times == Times(2, 0.006, 0.02, lanes=4, lane_seconds=0.08)
+    assert most_lanes(times, 0.01) == 5
 
 
 @pytest.mark.parametrize(
