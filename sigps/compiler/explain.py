@@ -156,7 +156,9 @@ def _updates(program: VertexProgram) -> str:
     """Return how the result follows when edges are inserted and deleted (`sigps.stream`)."""
     found = incremental.incremental(program)
     if found.kind == "full":
-        return f"a full run after each batch: {found.why}"
+        is_linear = incremental.within_tolerance(program).kind == "linear"
+        also = "; linear: with stream(..., tolerance=...) its solution is followed" if is_linear else ""
+        return f"a full run after each batch: {found.why}{also}"
     names = ", ".join(found.witnesses)
     also = f"; valid, but perhaps not those of a full run: {names}" if names else ""
     return f"incremental ({found.kind}): {found.why}{also}"

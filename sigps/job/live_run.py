@@ -91,7 +91,9 @@ class LiveRun:
     def grows(self, newer: Graph) -> bool:
         """Tell whether the new vertices of a version join where they are: behind all others, with plain states."""
         options = self._made.options
-        if self._found.rounds is not None and self._found.rounds.reads_size:
+        if self._found.linear is not None or (
+            self._found.rounds is not None and self._found.rounds.reads_size
+        ):
             return False
         return not (newer.update.is_renumbered or options.initial or options.columns)
 
@@ -221,14 +223,17 @@ def _ids_of(graph: Graph, make: Any) -> NDArray[Any]:
     return found
 
 
-def live_run(program: Vertex, graph: Graph, options: Mapping[str, Any]) -> tuple[LiveRun | None, str]:
+def live_run(
+    program: Vertex, graph: Graph, options: Mapping[str, Any], tolerance: float | None
+) -> tuple[LiveRun | None, str]:
     """Return what goes on from version to version; or None, and why every batch gets a full run. Collective."""
-    from sigps.compiler.proofs.incremental import incremental
+    from sigps.compiler.proofs.incremental import incremental, within_tolerance
 
     made = prepared(program, graph, **run_options(options))
     if made.executable.program is None:
         return None, "the interpreter always runs in full"
-    found = incremental(made.executable.program)
+    derived = made.executable.program
+    found = incremental(derived) if tolerance is None else within_tolerance(derived)
     if found.kind == "full":
         return None, found.why
     if graph.group.size > 1:
@@ -238,7 +243,7 @@ def live_run(program: Vertex, graph: Graph, options: Mapping[str, Any]) -> tuple
     if program.declaration.both_ways:
         return None, "incremental runs are not built for programs that follow edges both ways"
     reduces = graph.report.duplicates_policy in ("sum", "min", "max") or program.declaration.simple
-    if reduces and made.executable.program.edge_columns and found.rounds is None:
+    if reduces and derived.edge_columns and found.kind in ("monotone", "first arrival"):
         return None, "of parallel edges one is kept, so an update may change the values of others"
     if options.get("host_memory") is not None or options.get("stream") == "always":
         return (
@@ -256,16 +261,21 @@ def live_run(program: Vertex, graph: Graph, options: Mapping[str, Any]) -> tuple
         return None, "states begin with given values, and not as if no vertex had acted"
     if found.kind == "monotone" and made.executable.code.monotone is None:
         return None, "keys of the program have several types"
-    engine, threads, measures = _engine_of(made, found)
+    if found.linear is not None and (plain.initial or plain.columns):
+        return None, "the solution does not depend on the values that states begin with"
+    engine, threads, measures = _engine_of(made, found, tolerance)
     if engine.obstacle:
         return None, engine.obstacle
     return LiveRun(made, engine, threads, measures, found, options), found.why
 
 
-def _engine_of(made: Prepared, found: Incremental) -> tuple[Following, Threads, LiveMeasures | None]:
+def _engine_of(
+    made: Prepared, found: Incremental, tolerance: float | None
+) -> tuple[Following, Threads, LiveMeasures | None]:
     from sigps.device.cpu import Threads
     from sigps.engine.contract import Needs, RunContext
     from sigps.engine.cpu.arrivals import ArrivalEngine
+    from sigps.engine.cpu.linear import LinearEngine
     from sigps.engine.cpu.live import LiveEngine
     from sigps.engine.cpu.measures import LiveMeasures
     from sigps.engine.cpu.rounds import RoundsEngine
@@ -281,7 +291,10 @@ def _engine_of(made: Prepared, found: Incremental) -> tuple[Following, Threads, 
     measures = None
     if any(field.measure for field in made.bound.declaration.states):
         measures = LiveMeasures(graph, threads)
-    if found.rounds is not None:
+    if found.linear is not None and tolerance is not None:
+        code = made.executable.code
+        engine = LinearEngine(code, context.params(), subgraph, threads, found.linear, tolerance)
+    elif found.rounds is not None:
         code, deterministic = made.executable.code, options.deterministic
         engine = RoundsEngine(
             code,

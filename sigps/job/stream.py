@@ -60,6 +60,7 @@ def stream(
     guard: Guard = "auto",
     window: float | None = None,
     missing: Literal["count", "error"] = "count",
+    tolerance: float | None = None,
     **options: Any,
 ) -> Stream:
     """Keep a program's result up with its graph, batch by batch.
@@ -80,10 +81,13 @@ def stream(
         window: How long an edge stays, in the unit of its time: older ones are deleted when a batch brings later
             times. None for ever.
         missing: As in `Graph.apply`.
+        tolerance: Of a linear program (`PageRank`, `Katz`; `sigps explain` says so) how much each value may differ from
+            the solution that its rounds come to, as a share of it: from 1e-12 on. Its own bounds of rounds and changes
+            then do not count. None: results are those of full runs.
         options: Those of `sigps.run`.
 
     Raises:
-        ConfigError: If an option is wrong.
+        ConfigError: If an option is wrong, or a tolerance is given for what does not go on within one.
 
     >>> from sigps.apps import SSSP
     >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 3], weights=[1.0, 1.0, 1.0])
@@ -92,7 +96,7 @@ def stream(
     >>> result["distance"].tolist(), result.path, result.changed_ids.tolist()
     ([0.0, 1.0, 1.5, 2.5], 'incremental', [2, 3])
     """
-    return Stream(program, graph, guard, window, missing, options)
+    return Stream(program, graph, guard, window, missing, options, tolerance)
 
 
 class Stream:
@@ -110,7 +114,10 @@ class Stream:
         window: float | None,
         missing: Literal["count", "error"],
         options: dict[str, Any],
+        tolerance: float | None = None,
     ) -> None:
+        if tolerance is not None and (isinstance(tolerance, bool) or not 1e-12 <= tolerance < 1):
+            raise ConfigError(f"tolerance={tolerance!r} must be a share from 1e-12 to less than 1, or None")
         if window is not None and (isinstance(window, bool) or not window > 0):
             raise ConfigError(f"window={window!r} must be a time above 0, or None")
         if refused := options.keys() & {"checkpoint", "resume", "trace"}:
@@ -121,7 +128,8 @@ class Stream:
         self._window = None if window is None else Window(window)
         self.graph = graph
         self._live: LiveRun | None
-        self._live, self._why = live_run(program, graph, options)
+        self._tolerance = tolerance
+        self._live, self._why = self._begun(graph)
         self._result = _Held(self._first())
 
     @property
@@ -195,6 +203,13 @@ class Stream:
             raise ConfigError("the stream has no window")
         self._window.state = state
 
+    def _begun(self, graph: Graph) -> tuple[LiveRun | None, str]:
+        """Return what goes on from this version, or why nothing does."""
+        live, why = live_run(self._program, graph, self._options, self._tolerance)
+        if live is None and self._tolerance is not None:
+            raise ConfigError(f"{type(self._program).__name__} is not followed within a tolerance: {why}")
+        return live, why
+
     def _first(self) -> LiveResult:
         result = self._live.full() if self._live is not None else None
         if result is None:
@@ -216,13 +231,16 @@ class Stream:
             self._why = self._live.obstacle
             self._live.close()
             self._live = None
+            if self._tolerance is not None:
+                name = type(self._program).__name__
+                raise ConfigError(f"{name} is not followed within a tolerance: {self._why}")
 
     def _follow(self, newer: Graph) -> LiveResult:
         live, why = self._live, self._why
         if live is not None and newer.update.new_vertices and not live.grows(newer):
             before = self.result
             live.close()
-            self._live, self._why = live, why = live_run(self._program, newer, self._options)
+            self._live, self._why = live, why = self._begun(newer)
             if live is None:
                 return self._anew(newer, before, why)
             result = live.full()

@@ -100,6 +100,7 @@ LOOPS = {
         "unorder_dependent",
     ),
     "arrivals": ("list_receivers", "next_arrivals", "settle_listed"),
+    "linear": ("find_coefficients", "find_residuals", "push_residuals", "sweep_values"),
     "rounds": ("fold_contributions", "run_again", "run_again_grouped"),
     "asynchronous": ("run_blocks",),
     "contraction": ("run_contraction",),

@@ -4,6 +4,7 @@
     first arrival   vertices act in the supersteps in which they did, but where messages came or went (`arrival.py`)
     fixed rounds    all vertices run in each superstep; those run again that see something else there (`rounds.py`)
     local measures  the same, of states that begin with measures of the graph: these follow the batch's edges
+    linear          within a tolerance, where that is asked for: residuals are pushed (`linear.py`)
     full            the program runs anew
 
 A monotone program (`monotone.py`) has a fixed point that does not depend on the order in which messages are read. The
@@ -19,11 +20,12 @@ from typing import Any, Literal
 
 from sigps.compiler.program import HALT, SENT, VertexProgram
 from sigps.compiler.proofs.arrival import FirstArrival, first_arrival, retires
+from sigps.compiler.proofs.linear import Linear, linear
 from sigps.compiler.proofs.monotone import Guess, all_answers, find_obstacle, meanings
 from sigps.compiler.proofs.opaque import Casts, Count, CountReadError, Superstep, Unknown, functions
 from sigps.compiler.proofs.rounds import Rounds, rounds
 
-__all__ = ["Incremental", "incremental"]
+__all__ = ["Incremental", "incremental", "within_tolerance"]
 
 
 @dataclass(frozen=True)
@@ -37,14 +39,24 @@ class Incremental:
         sends_keys: Whether what a vertex sends after superstep 0 follows from its key alone.
         level: Of a first arrival, the position among the states of the superstep in which a vertex acts.
         rounds: Of a program in rounds, what was proved.
+        linear: Of a linear program, likewise.
     """
 
-    kind: Literal["monotone", "first arrival", "fixed rounds", "local measures", "full"]
+    kind: Literal["monotone", "first arrival", "fixed rounds", "local measures", "linear", "full"]
     why: str
     witnesses: tuple[str, ...] = ()
     sends_keys: bool = False
     level: int = 0
     rounds: Rounds | None = None
+    linear: Linear | None = None
+
+
+def within_tolerance(program: VertexProgram) -> Incremental:
+    """Return how the solution that a program comes to follows an update of its graph, within a tolerance."""
+    found = linear(program)
+    if isinstance(found, str):
+        return Incremental("full", f"not linear: {found}")
+    return Incremental("linear", "it is linear: residuals are pushed until they are small", linear=found)
 
 
 def incremental(program: VertexProgram) -> Incremental:

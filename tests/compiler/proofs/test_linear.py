@@ -1,0 +1,71 @@
+"""Which programs are linear, and why others are not."""
+
+from __future__ import annotations
+
+import pytest
+from cells import program_of
+
+from sigps import Vertex
+from sigps.apps import SSSP, HeatDiffusion, Katz, PageRank
+from sigps.compiler.explain import explain
+from sigps.compiler.frontend.analysis import analyse
+from sigps.compiler.proofs.linear import Linear, linear
+
+FIELDS = "total = Aggregator.sum(float)\nmost = Aggregator.max(float)\nscale: Param[float] = 0.5"
+
+
+def rounds_of(step: str, sent: str = "self.x") -> Vertex:
+    """Return a program that computes `x` of the sum `g` of its messages in each of 50 rounds."""
+    return program_of(
+        f"""
+        if self.superstep > 0:
+            g = sum(messages)
+            {step}
+        if self.superstep >= 50:
+            self.vote_to_halt()
+        else:
+            self.send_to_neighbors({sent})
+        """,
+        FIELDS,
+    )
+
+
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        (PageRank(), Linear(0)),
+        (PageRank(tolerance=1e-9), Linear(0)),
+        (PageRank(dangling="leak"), Linear(None)),
+        (Katz(attenuation=0.1), Linear(None)),
+        (rounds_of("self.x = 1.0 - (2.0 - g) * self.scale / self.num_vertices"), Linear(None)),
+        (rounds_of("self.x = 1.0 + 0.5 * (g + self.total)"), Linear(0)),
+    ],
+)
+def test_linear_programs(program: Vertex, expected: Linear) -> None:
+    assert linear(analyse(program)) == expected
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        (SSSP(source=0), "one sum of messages"),
+        (HeatDiffusion(source=0, rate=0.1), "one state"),
+        (rounds_of("self.x = 1.0 + 0.5 * g + 0.1 * self.x"), "not always the same linear function"),
+        (rounds_of("self.x = 1.0 + g * g"), "not linear in messages"),
+        (rounds_of("self.x = 1.0 / (1.0 + g)"), "not linear in messages"),
+        (rounds_of("self.x = 1.0 + abs(g)"), "not linear in messages"),
+        (rounds_of("self.x = 1.0 + 0.5 * (g if g > 0.5 else 0.5)"), "does more than add"),
+        (rounds_of("self.x = 1.0 + 0.5 * g + self.most"), "more than one aggregator"),
+        (rounds_of("self.x = (1.0 if abs(self.x) > 3.0 else 2.0) + 0.5 * g"), "not always the same"),
+        (rounds_of("self.x = 1.0 + 0.5 * g", sent="self.x * self.x"), "what is sent is not linear"),
+    ],
+)
+def test_others(program: Vertex, reason: str) -> None:
+    found = linear(analyse(program))
+    assert isinstance(found, str)
+    assert reason in found
+
+
+def test_explain_says_so() -> None:
+    assert "linear: with stream(..., tolerance=...) its solution is followed" in explain(PageRank)
+    assert "tolerance=..." not in explain(SSSP)
