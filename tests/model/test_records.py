@@ -128,6 +128,36 @@ def test_messages_may_have_namedtuples_in_them(body: str, expected: float, devic
 
 
 @pytest.mark.parametrize("device", ["python", "cpu"])
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        ("own._replace(k=2.0)", 2.0 * 60),
+        ("own._replace(k=edge.weight)._replace(z=0)", 4.0 * 10 + 2.0 * 20 + 3.0 * 30),
+        ("own if self.id > 1 else Both(0.5, In(4, 2.0))", 0.5 * 42 + 3.0 * 50),
+        ("own if edge.weight > 2 else own._replace(k=1.0, part=In(2, edge.weight))", 3.0 * 40 + 1.0 * 22),
+        ("Both(1.0, In(1, edge.weight) if self.id > 2 else own.part)", 1.0 * 43),
+        ("own._replace(part=own.part._replace(a=5)) if self.id == 1 else own", 3.0 * 50 + 3.0 * 50),
+    ],
+)
+@pytest.mark.parametrize(
+    "other", ["pass", "self.send_to(2, own._replace(k=0.0))"]
+)  # then messages are direct
+def test_what_is_sent_may_be_chosen_and_changed(sent: str, expected: float, other: str, device: str) -> None:
+    body = f"""
+        self.x += sum(m.k * (10 * m.part.a + m.part.b) for m in messages)
+        own = Both(3.0, In(self.id, 0.0), 1)
+        if self.superstep == 0:
+            {other}
+            for edge in self.out_edges:
+                if edge.target == 0:
+                    self.send(edge, {sent})
+        self.vote_to_halt()
+    """
+    program = program_of(body, before=NESTED, message="message=Both")
+    assert run(program, WEIGHTED, device=device)["x"].tolist() == [expected, 0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("device", ["python", "cpu"])
 def test_a_combiner_may_take_messages_with_namedtuples_in_them(device: str) -> None:
     program = program_of(
         f"for m in messages:\n    self.x = m.k{SENDS}", before=NESTED, message="message=Both, combiner=nearer"
@@ -147,6 +177,14 @@ def test_a_combiner_may_take_messages_with_namedtuples_in_them(device: str) -> N
         ),
         ("self.send_to_neighbors(Both(1.0, In(1)))", "In takes exactly these fields: a, b"),
         ("self.send_to_neighbors(Both(1.0, 3))", "a message's part is a In, and 3 is none"),
+        (
+            "b = Both(1.0, In(1, 2.0))\nself.send_to_neighbors(b._replace(l=3))",
+            "Both has no field 'l'; it has: k, part, z",
+        ),
+        (
+            "self.send_to_neighbors(self.x if self.x else self.id)",
+            r"a message is written as Both\(...\) where it is sent, or as a var",
+        ),
     ],
 )
 def test_what_is_no_part_of_a_message_is_refused(body: str, text: str) -> None:

@@ -105,6 +105,8 @@ PART = "a number of a vector that is a part of something else cannot be assigned
         ("self.spot.at[0], self.x = 1.0, 2.0", PART),
         ("s.at[1] *= 2.0", PART),
         ("self.spot.level = 3", r"a part of a NamedTuple is not assigned: .* x._replace\(level=...\)"),
+        ("self.spot.level += 3", r"a part of a NamedTuple is not assigned: .* x._replace\(level=...\)"),
+        ("self.spot.at += 3.0", r"a part of a NamedTuple is not assigned: .* x._replace\(at=...\)"),
         ("s.level += 3", r"a part of a NamedTuple is not assigned: .* x._replace\(level=...\)"),
     ],
 )

@@ -598,6 +598,35 @@ def test_zip_runs_over_vectors(device: str) -> None:
     assert run(program, GRAPH, device=device)["x"].tolist() == [11.0] * 4
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    ("loop", "expected"),
+    [
+        ("for a in self.spot.at:", 0 + 1 + 4),
+        ("for a in m.at:", 0 + 2 + 6),
+        ("for a in m.at * 2.0 - self.spot.at:", 0 + 3 + 8),
+        ("for a in -m.at if self.id else m.at:", 0 - 2 - 6),
+        ("for i, a in enumerate(m.at):", 0 + 2 + 6),
+        ("for a, _ in zip(self.spot.at, m.at - self.spot.at):", 0 + 1 + 4),
+    ],
+)
+def test_loops_run_over_vectors_of_records_and_messages(loop: str, expected: float, device: str) -> None:
+    body = f"""
+        for m in messages:
+            k = 0
+            {loop}
+                self.x += k * a
+                k += 1
+        if self.superstep == 0:
+            self.send_to_neighbors(Spot(self.spot.at + 1.0, 2))
+        self.vote_to_halt()
+    """
+    before = "class Spot(NamedTuple):\n    at: Vector[float, 3]\n    level: int"
+    spot = "spot: State[Spot] = Spot((0.0, 1.0, 2.0), 7)"
+    program = program_of(body, spot, before=before, message="message=Spot")
+    assert run(program, sigps.Graph.from_edges([0], [1]), device=device)["x"].tolist() == [0.0, expected]
+
+
 def test_none_is_no_vector() -> None:
     with pytest.raises(CompileError, match="cannot begin as None: None is no vector"):
 

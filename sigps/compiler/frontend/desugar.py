@@ -420,7 +420,10 @@ def _noting_breaks(body: Sequence[ast.stmt], left: str) -> list[ast.stmt]:
 
 
 def _is_plain(values: ast.expr) -> bool:
-    """Tell whether zip() may run over something by position: a tuple, a variable, or a field."""
+    """Tell whether zip() may run over something by position: a tuple, a variable, a field, or a vector computed."""
     if isinstance(values, ast.Attribute):
         return values.attr != "out_edges"
-    return isinstance(values, (ast.Name, ast.Tuple)) and getattr(values, "id", "") != "messages"
+    return (
+        isinstance(values, (ast.Name, ast.Tuple, ast.BinOp, ast.UnaryOp))
+        and getattr(values, "id", "") != "messages"
+    )

@@ -118,15 +118,16 @@ def _check_loop(node: ast.For) -> None:
         isinstance(source, ast.Call) and isinstance(source.func, ast.Name) and source.func.id == "range"
     )
     is_tuple = isinstance(getattr(source, "value", None), tuple) or isinstance(source, (ast.Name, ast.Tuple))
+    is_values = isinstance(source, (ast.Attribute, ast.BinOp, ast.UnaryOp, ast.IfExp))  # those of a vector
     is_edges = is_out_edges(source)
     is_pairs, is_groups = is_common_neighbors(source), is_grouped(source)
     if not (
-        is_range or is_tuple or is_edges or is_pairs or is_groups or is_self(source)
+        is_range or is_tuple or is_values or is_edges or is_pairs or is_groups
     ):  # of fields see prepare.py
         reject(
             node,
             "a loop runs over messages, messages.grouped(...), self.out_edges, self.common_neighbors(edge), "
-            "range(...) or a tuple; "
+            "range(...), a vector or a tuple; "
             "this one does not",
         )
     target = node.target

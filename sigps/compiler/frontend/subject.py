@@ -254,17 +254,28 @@ class Subject:
                     f"declare a NamedTuple and write class {self.name}(Vertex, message=...)",
                 )
             return [message]
-        is_made = (
-            isinstance(message, ast.Tuple) or self._makes(message, record) or isinstance(message, ast.Name)
-        )
-        state = self.records.get(message.attr) if is_self(message) else None
-        if not is_made and (state is None or state.cls is not record.cls):
-            reject(
-                message,
-                f"a message is written as {record.cls.__name__}(...) where it is sent, or as a variable or a state "
-                "that holds one",
-            )
+        self._require_made(message, record)
         return self._parts_of(message, record)
+
+    def _require_made(self, message: ast.expr, record: Record) -> None:
+        """Refuse a message that is no NamedTuple written out, chosen, changed, or held by a variable or a state."""
+        if isinstance(message, ast.IfExp):
+            self._require_made(message.body, record)
+            self._require_made(message.orelse, record)
+        elif _is_replaced(message):
+            for field in message.keywords:  # type: ignore[attr-defined]
+                if field.arg not in record.names:
+                    has = ", ".join(record.names)
+                    reject(message, f"{record.cls.__name__} has no field {field.arg!r}; it has: {has}")
+            self._require_made(message.func.value, record)  # type: ignore[attr-defined]
+        elif not (isinstance(message, (ast.Tuple, ast.Name)) or self._makes(message, record)):
+            state = self.records.get(message.attr) if is_self(message) else None
+            if state is None or state.cls is not record.cls:
+                reject(
+                    message,
+                    f"a message is written as {record.cls.__name__}(...) where it is sent, or as a variable or a "
+                    "state that holds one, perhaps with _replace(...) or 'if' and 'else'",
+                )
 
     def made_message(self, parts: Sequence[ast.expr]) -> ast.expr:
         """Return the message that is made of one expression a field."""
@@ -303,10 +314,14 @@ class Subject:
             reject(
                 given, f"a message's {record.name} is a {record.cls.__name__}, and {given.value!r} is none"
             )
-        else:
-            values = [
-                ast.copy_location(ast.Attribute(copied(given), name, ast.Load()), given) for name in names
+        elif isinstance(given, ast.IfExp):
+            ways = [self._parts_of(one, record) for one in (given.body, given.orelse)]
+            return [
+                ast.copy_location(ast.IfExp(copied(given.test), one, other), given)
+                for one, other in zip(*ways, strict=True)
             ]
+        else:
+            values = [_part_of(given, name) for name in names]
         found: list[ast.expr] = []
         for part, value in zip(record.parts, values, strict=True):
             found += self._parts_of(value, part) if isinstance(part, Record) else [value]
@@ -362,6 +377,29 @@ class Subject:
                 f"{self.name} has no {name!r}; did you mean self.{near[0]}{'()' * (near[0] in methods)}?",
             )
         reject(node, f"{self.name} has no {name!r}. A field of it is declared: '{name}: State[float] = 0.0'")
+
+
+def _is_replaced(node: ast.AST) -> bool:
+    """Tell whether an expression is `x._replace(...)` with named fields."""
+    is_call = isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "_replace"
+    return is_call and not node.args and all(k.arg for k in node.keywords)  # type: ignore[attr-defined]
+
+
+def _part_of(given: ast.expr, name: str) -> ast.expr:
+    """Return the expression for a field of a NamedTuple, which is perhaps that of a variable with others replaced."""
+    whole = given
+    replaced: dict[str | None, ast.expr] = {}
+    while _is_replaced(whole):
+        fields = {k.arg: k.value for k in whole.keywords}  # type: ignore[attr-defined]
+        if fields.keys() & replaced.keys():  # what is replaced twice is computed all the same
+            break
+        replaced |= fields
+        whole = whole.func.value  # type: ignore[attr-defined]
+    if isinstance(whole, ast.Name) or (is_self(whole) and replaced):
+        if name in replaced:
+            return replaced[name]
+        given = whole
+    return ast.copy_location(ast.Attribute(copied(given), name, ast.Load()), given)
 
 
 def _takes_plain(tree: ast.FunctionDef) -> bool:

@@ -413,6 +413,9 @@ class _Rewriting(ast.NodeTransformer):
         if isinstance(node.target, ast.Subscript) and not isinstance(node.target.slice, ast.Slice):
             return self._changed_item(node, node.target, rule)
         if not _is_simple(node.target):
+            if _is_part(node.target):
+                assert isinstance(node.target, ast.Attribute)
+                node.target.value = self._whole(node.target, _loaded(node.target.value), node.target.attr)
             return node
         value = _call(node, "in_place", *rule, _loaded(node.target), node.value)
         return [ast.copy_location(made, node) for made in self._stored(node.target, value)]
