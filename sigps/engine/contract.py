@@ -333,7 +333,7 @@ class LaneRun:
 
 
 class LanesFailedError(Exception):
-    """Arithmetic had no result in one of several runs; by itself it says which, and where."""
+    """Arithmetic had no result in one of several runs, or it named no vertex; by itself it says which, and where."""
 
 
 class EngineSpec(ABC):

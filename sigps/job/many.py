@@ -88,7 +88,7 @@ def run_many(
     why = _obstacle(made, programs, given, one["host_memory"])
     if not why:
         lanes = _side_by_side(made, programs, seeds, one, reduce)
-        runs = _or_one_by_one(lanes, graph, programs, seeds, one)
+        runs = _or_one_by_one(lanes, graph, programs, seeds, given, one)
     else:
         log.info("%d runs of %s go one after another: %s", len(programs), type(programs[0]).__name__, why)
         runs = (run(p, graph, seed=s, **one) for p, s in zip(programs, seeds, strict=True))
@@ -338,6 +338,7 @@ def _or_one_by_one(
     graph: Graph,
     programs: Sequence[Vertex],
     seeds: Sequence[int],
+    given: Sequence[Mapping[str, Any]],
     options: Mapping[str, Any],
 ) -> Iterator[Result]:
     """Yield results of lanes; where one fails, those that are left run one after another: one of them says where."""
@@ -353,7 +354,8 @@ def _or_one_by_one(
             try:
                 found[number] = run(programs[number], graph, seed=seeds[number], **options)
             except Exception as error:
-                error.add_note(f"in run {number} of {len(programs)}")
+                by = ", ".join(f"{name}={value!r:.60}" for name, value in given[number].items())
+                error.add_note(f"in run {number} of {len(programs)}: {by}")
                 raise
         yield from (found[number] for number in range(done, len(programs)))
 

@@ -134,3 +134,17 @@ def test_rows_become_records_only_where_somebody_looks(monkeypatch: pytest.Monke
     assert copy[-1].superstep == 7999
     assert [s.superstep for s in copy[998:1002]] == [998, 999, 1000, 1001]
     assert made == [7999, 998, 999, 1000, 1001]
+
+
+def test_supersteps_cross_as_rows() -> None:
+    records = [
+        SuperstepStats(0, "pull", 5, 7, 0, 0.25, 1.0),
+        SuperstepStats(1, "mailbox", 2, 3, 16, 0.5, 1.5),
+        SuperstepStats(2, "edge", 1, 0, 0, 0.125, 1.0),
+    ]
+    log = StatsLog(records)
+    other = StatsLog(records[:1])
+    other.append_rows(log.as_rows()[1:], {2: "mailbox", 3: "edge"})
+    for found in (StatsLog.of_rows(log.as_rows()), StatsLog.of_rows(other.as_rows())):
+        assert list(found) == records
+    assert len(StatsLog.of_rows(StatsLog().as_rows())) == 0

@@ -15,6 +15,7 @@ import pytest
 import send_programs
 import vector_programs
 from battery import BATTERY, NAMES
+from drawn_lanes import assert_lanes_are_runs
 from graphs import busy_graph
 from thread_group import ThreadGroup, run_ranks
 from ways import assert_same
@@ -406,7 +407,7 @@ def test_a_failure_is_that_of_the_run_by_itself() -> None:
     with pytest.raises(ComputeError) as many:
         run_many(Overflows, PATH, factor=[1, 2, 2**20, 3], device="cpu")
     assert str(many.value) == str(alone.value)
-    assert many.value.__notes__[-1] == "in run 2 of 4"
+    assert many.value.__notes__[-1] == "in run 2 of 4: factor=1048576"
     with pytest.raises(ComputeError, match="divided by zero"):
         run_many(Divides, PATH, weight=[0, 3, 4, 5], device="cpu")
     results = run_many(Divides, PATH, weight=[0, 3, 5, 6], device="cpu", reduce={"found": "sum"})
@@ -541,6 +542,11 @@ def test_each_run_has_a_thread_where_lanes_cannot_have_the_program(graph: str) -
                 np.testing.assert_array_equal(edges[values][at], part[values])
 
 
+@pytest.mark.parametrize("seed", [0, 1, 4])
+def test_drawn_programs_leave_the_same_bits_side_by_side(seed: int) -> None:
+    assert assert_lanes_are_runs(seed) in ("same", "an error")
+
+
 def test_ranks_reduce_in_the_order_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_out, "_ROUND_BYTES", 400)
     graph = BATTERY["skewed"].build()
@@ -578,7 +584,9 @@ def test_a_failure_on_ranks_is_that_of_the_run_by_itself() -> None:
     assert {text.split(", in vertex")[0] for text in told.values()} == {
         str(alone.value).split(", in vertex")[0]
     }
-    assert all("superstep 3" in text and text.endswith("in run 4 of 7") for text in told.values())
+    assert all(
+        "superstep 3" in text and text.endswith("in run 4 of 7: factor=1048576") for text in told.values()
+    )
 
 
 def test_ranks_that_cannot_share_runs_out_say_why() -> None:
@@ -709,7 +717,7 @@ def test_a_failure_of_an_engine_is_that_of_the_run(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(lanes, "_SHARED", np.inf)
     with pytest.raises(ComputeError, match="divided by zero") as many:
         run_many(Divides, PATH, weight=[0, 3, 5, 6, 7, 4], device="cpu", threads=2)
-    assert many.value.__notes__[-1] == "in run 5 of 6"
+    assert many.value.__notes__[-1] == "in run 5 of 6: weight=4"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from drawn_programs import FIELDS, Drawing
 
 from sigps import ComputeError, Graph, Vertex, run
 
-__all__ = ["drawn_master", "outcome_of"]
+__all__ = ["RoundedAlike", "drawn_master", "outcome_of"]
 
 _DIFFERS = re.compile(r"math\.(exp|log|hypot|gamma|atan2)\(")
 """What stays Python, since its last bits are not the same everywhere."""
@@ -33,14 +33,18 @@ def compute(self, messages):
 """
 
 
-class _Drawing(Drawing):
-    """Draws floats whose bits are the same everywhere, and assigns shared values."""
+class RoundedAlike(Drawing):
+    """Draws floats whose bits are the same everywhere."""
 
     def real(self, depth: int) -> str:
         while True:
             text = super().real(depth)
             if not _DIFFERS.search(text) and "** (" not in text and ") ** " not in text:
                 return text
+
+
+class _Drawing(RoundedAlike):
+    """Assigns shared values, too."""
 
     def body(self) -> list[str]:
         pick = self._random

@@ -16,7 +16,7 @@ from sigps.compiler.program import Delivery
 from sigps.device.cpu import Threads
 from sigps.engine.contract import LaneRun, LanesFailedError, ManyRuns, RunContext
 from sigps.engine.stats import StatsLog
-from sigps.errors import ComputeError
+from sigps.errors import ComputeError, ExchangeError
 from sigps.host_memory import available_memory
 from sigps.model.vertex import Vertex
 
@@ -94,5 +94,5 @@ def run_apart(context: RunContext, many: ManyRuns, programs: Sequence[Vertex]) -
         with Threads(at_once) as threads:
             for first in range(0, len(programs), size):
                 yield from threads.map(run, programs[first : first + size])
-    except ComputeError:
+    except (ComputeError, ExchangeError):
         raise LanesFailedError from None
