@@ -199,6 +199,7 @@ def fairness(graph: sigps.Graph, name: str, given: Any, table: Table) -> None:
         jobs: list[Job] = [pool.submit(LONG, "g", tenant=t, weight=w) for t, w in weights.items()]
         while min(job.lease_seconds for job in jobs) == 0:
             time.sleep(0.01)
+        time.sleep(1)  # who was ready later has caught up
         before, found = pool.charged(), []
         for _ in range(given.seconds):
             time.sleep(1)

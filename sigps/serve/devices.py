@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 
-from sigps.serve.runs import Run
+from sigps.serve.runs import Merged, Run
 from sigps.serve.turns import Ready, TurnPolicy, aged, choose_job
 
 __all__ = ["RunTurns", "SharedDevice", "Suspended", "Tenant"]
@@ -40,6 +40,9 @@ class SharedDevice:
         threads: Of each job on CPU cores.
         tenants: By name, of the whole pool.
         lock: Of the whole pool.
+
+    Attributes:
+        on_first_lease: Called with a run that is about to have its first one; others that wait may join it then.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class SharedDevice:
     ) -> None:
         self.name, self.engine, self.threads = name, engine, threads
         self.policy: TurnPolicy = "fair_share"
+        self.on_first_lease: Callable[[Run], None] = lambda _: None
         self._tenants, self._lock = tenants, lock
         self._waiting: dict[int, Run] = {}
         self._holder: Run | None = None
@@ -60,6 +64,8 @@ class SharedDevice:
             self._waiting[run.number] = run
             self._grant()
         run.granted.acquire()
+        if not run.jobs:
+            raise Merged
         if run.is_cancelled:
             raise CancelledError
 
@@ -81,6 +87,10 @@ class SharedDevice:
         with self._lock:
             if self._waiting.pop(run.number, None) is not None:
                 run.granted.release()
+
+    def open_runs(self) -> list[Run]:
+        """Return the runs that wait for their first lease, and may have others' jobs or give theirs to others."""
+        return [run for run in self._waiting.values() if run.is_open]
 
     def running(self) -> dict[str, float]:
         """Return for whom a lease goes on, and the seconds of it that each tenant has."""
@@ -138,6 +148,8 @@ class SharedDevice:
             run = ready[chosen][1]
             del self._waiting[run.number]
             self._holder, self._last = run, chosen
+            if run.is_open:
+                self.on_first_lease(run)
             run.is_open = False
             self._since = time.perf_counter()
             run.granted.release()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from sigps.serve.job import Job, JobRow, JobState
 from sigps.serve.joining import Joining, Times
 from sigps.serve.own_code import OwnJob
 from sigps.serve.placing import GpuLoad, PlacingPolicy, choose_gpu
-from sigps.serve.runs import LanesBroken, Run, results_of
+from sigps.serve.runs import LanesBroken, Merged, Run, results_of
 from sigps.serve.shared_graph import SharedGraph
 from sigps.serve.states import forget_state
 from sigps.serve.turns import Ready, joined
@@ -60,6 +61,8 @@ class Dispatcher:
             SharedDevice(f"{name} {i}", name, threads, self.tenants, self.lock)
             for i, name in enumerate(names)
         ]
+        for device in self.devices:
+            device.on_first_lease = functools.partial(self._gather, device)
         on_cores = sum(name != "cuda" for name in names)
         self.budgets = [Budget(memory or _free_bytes(name, on_cores)) for name in names]
         self._quantum, self._placing, self._lanes, self._shared = quantum, placing, lanes, shared
@@ -211,6 +214,20 @@ class Dispatcher:
         count, total = self._history.get((program, graph), (0, 0.0))
         return total / count if count else None
 
+    def _gather(self, device: SharedDevice, run: Run) -> None:
+        """Let jobs of runs that wait, too, join one that gets its first lease: what pays is known better by now.
+
+        The lock is held.
+        """
+        times = self._times[_kind(run.jobs[0], device)]
+        for other in device.open_runs():
+            for job in other.jobs:
+                if run.takes(job, times, self._quantum):
+                    run.take_over(job, other)
+                    self._runs[job.number] = run
+            if not other.jobs:
+                device.wake(other)
+
     def _open_runs(self) -> list[Run]:
         return [run for run in dict.fromkeys(self._runs.values()) if run.is_open]
 
@@ -250,6 +267,9 @@ class Dispatcher:
         turns.leave()
         with self.lock:
             run.is_open = False
+            if isinstance(error, Merged):
+                self._finish(run, number)
+                return
             if error is not None and self._goes_on(run, number, error):
                 return
             self._finish(run, number)

@@ -20,13 +20,17 @@ from sigps.serve.joining import Times, are_equal, differing, is_joinable, lanes_
 from sigps.system.checkpoint.state_log import Checkpoint
 from sigps.system.turns import taking_turns
 
-__all__ = ["Joined", "LanesBroken", "Run", "copies_of", "results_of"]
+__all__ = ["Joined", "LanesBroken", "Merged", "Run", "copies_of", "results_of"]
 
 _SAVE_SECONDS = 60.0  # from one state log of a job with a name to the next
 
 
 class Joined(Exception):  # noqa: N818  (no error: it goes on in lanes)
     """A run has its first lease, and jobs beside the one that it was made ready for."""
+
+
+class Merged(Exception):  # noqa: N818
+    """All jobs of a run have joined another one."""
 
 
 class LanesBroken(Exception):  # noqa: N818
@@ -38,7 +42,7 @@ class Run:
 
     Attributes:
         number: That of its first job.
-        jobs: Those that it is for, at least one: who is cancelled before the others leaves it.
+        jobs: Those that it is for: who is cancelled before the others leaves it. None where another run took them over.
         started: The job whose program it was made ready for.
         graph: On which it runs.
         is_open: Whether it still takes jobs: until its first lease.
@@ -93,8 +97,14 @@ class Run:
         self.admitted.append(job)
 
     def drop(self, job: Job) -> None:
-        """Go on without a job; not its last one."""
+        """Go on without a job."""
         self.jobs = tuple(other for other in self.jobs if other is not job)
+
+    def take_over(self, job: Job, other: Run) -> None:
+        """Take a job of a run that waits for its first lease, too; that may have none afterwards."""
+        other.drop(job)
+        other.admitted.remove(job)
+        self.join(job)
 
     def set_state(self, state: JobState) -> None:
         """Say of all its jobs where they stand."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import CancelledError
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -93,6 +95,31 @@ def test_jobs_are_joined_where_results_keep_their_bits(
             assert_alone(job, **options)
         assert [job.joined for job in jobs] == joined
         assert [row.joined for row in pool.jobs()][: len(jobs)] == joined[::-1]
+
+
+def test_runs_that_wait_are_joined_when_it_is_known_that_it_pays() -> None:
+    with sigps.pool("cpu", quantum=0.01) as pool:
+        pool.graph("rmat", GRAPH)
+        device, holder = pool._devices[0], SimpleNamespace(tenant="x", lease_seconds=0.0, attained=0.0)
+        held: Any = SimpleNamespace(jobs=(holder,))
+        device._holder, device._since = held, time.perf_counter()
+        jobs = [pool.submit(BFS(source=s), "rmat", tenant="ab"[s % 2]) for s in range(8)]
+        other = pool.submit(PageRank(iterations=3), "rmat")
+        while len(device._waiting) < 9:  # each is ready by itself
+            time.sleep(0.001)
+        assert jobs[5].cancel()
+        while len(device._waiting) > 8:
+            time.sleep(0.001)
+        pool._dispatcher._times["BFS", "rmat", "cpu"].record_alone(0.02)
+        device.give_back(held)
+        assert (other.result(60).supersteps, other.joined) == (4, 0)
+        left = [job for number, job in enumerate(jobs) if number != 5]
+        for job in left:
+            assert_alone(job)
+    assert sorted(job.joined for job in left) == [1] * 2 + [4] * 5  # five of 20 ms end within ten quanta
+    assert isinstance(jobs[5].future.exception(), CancelledError)
+    assert pool.overview().devices[0].own_bytes == 0
+    assert not pool._dispatcher._runs
 
 
 def test_equal_jobs_share_no_array() -> None:
