@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
+import struct
 import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sigps import Graph, run
@@ -82,3 +85,31 @@ def test_without_a_driver_cupy_is_not_imported(monkeypatch: pytest.MonkeyPatch) 
     assert (
         cuda.what_is_missing() == "no GPU is found (there is no NVIDIA driver: libcuda.so.1 cannot be loaded)"
     )
+
+
+def test_a_launch_gets_pointers_to_what_its_parameters_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    array_type = type("ndarray", (), {"data": SimpleNamespace(ptr=0x7F00_0000_1234)})
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(ndarray=array_type))
+    structure = np.array((7, 0, 2.5), dtype=[("n", "u4"), ("zeros", "u8"), ("x", "f8")])
+    given = [np.uint32(5), array_type(), structure, np.float32(-1.5)]
+    launched: list[Any] = []
+
+    def start(function: Any, *numbers: Any) -> tuple[int]:
+        *_, pointers, _ = numbers
+        addresses = ctypes.cast(pointers, ctypes.POINTER(ctypes.c_uint64))[: len(given)]
+        sizes = (4, 8, structure.nbytes, 4)
+        launched.extend(ctypes.string_at(a, size) for a, size in zip(addresses, sizes, strict=True))
+        return (0,)
+
+    kernel = object.__new__(cuda.Kernel)
+    kernel._driver, kernel._function = SimpleNamespace(cuLaunchKernel=start), None
+    stream = SimpleNamespace(get_current_stream=lambda: SimpleNamespace(ptr=0))
+    monkeypatch.setattr(sys.modules["cupy"], "cuda", stream, raising=False)
+    kernel.launch(1, 32, given)
+    number, address, found, x = launched
+    assert (int.from_bytes(number, sys.byteorder), int.from_bytes(address, sys.byteorder)) == (
+        5,
+        0x7F00_0000_1234,
+    )
+    assert np.frombuffer(found, structure.dtype)[0] == structure
+    assert struct.unpack("f", x) == (-1.5,)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sigps.account import spent_on
 from sigps.compiler.cuda.compile import CudaProgram, compile_for_cuda
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram, compiling
-from sigps.device.cuda import Gpu, free_bytes
+from sigps.device.cuda import Gpu, fits, free_bytes
 from sigps.device.transfers import copy_within, fill_with, send
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.compute_errors import error_of, id_of
@@ -193,7 +193,7 @@ class GpuEngine:
         self, native: GpuProgram, stream: Stream, *, sorts_rows: bool, is_limited: bool
     ) -> Spilling | None:
         """Return how edges are divided between the GPU and its host; None where all are on the GPU."""
-        subgraph, program, free = self._subgraph, native.program, free_bytes()
+        subgraph, program = self._subgraph, native.program
         num_edges = subgraph.incoming.ends.size
         counts = {
             "num_vertices": subgraph.num_owned,
@@ -203,7 +203,7 @@ class GpuEngine:
         kept = division_on_gpu(subgraph, sorts_rows=sorts_rows)
         if stream != "never" and isinstance(kept, Spilling):
             return kept
-        if stream == "never" or (stream == "auto" and _MANY * sum(counts.values()) < free):
+        if stream == "never" or (stream == "auto" and fits(_MANY * sum(counts.values()))):
             return None
         if stream == "auto" and kept is not None and not is_limited:  # as runs before; O(1)
             return None
@@ -216,7 +216,7 @@ class GpuEngine:
         compiled = self._compiled_for_rows(native)
         plan = plan_run(compiled, sizes, has_cluster=True, goes_by_edge=self._goes_by_edge)
         run_bytes = plan.nbytes + plan.state_bytes + bytes_to_walk(program, sizes.num_out_edges)
-        if stream == "auto" and kept is not None and run_bytes <= free:
+        if stream == "auto" and kept is not None and run_bytes <= free_bytes():
             return None
         forget_on_gpu(subgraph)
         return choose_spilling(

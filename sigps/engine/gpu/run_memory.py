@@ -256,22 +256,29 @@ class RunMemory:
         """Write what a run begins with: the first superstep, and small values; they lie together."""
         offsets = self._plan.offsets
         first = offsets["control"]
-        head = np.zeros(offsets["stats"] - first, dtype=np.uint8)
-        control = np.zeros((), dtype=CONTROL)
-        control["next"]["frontier"] = FRONTIER_BITS
+        head = bytearray(offsets["stats"] - first)
         named = {
-            "control": control.tobytes(),
+            "control": _FIRST_CONTROL,
             "aggregates": starts,
             "params": params,
             "carried": identities,
         }
         for name, values in named.items():
             at = offsets[name] - first
-            head[at : at + len(values)] = np.frombuffer(values, np.uint8)
-        self._block[first : offsets["stats"]].set(head)
+            head[at : at + len(values)] = values
+        self._block[first : offsets["stats"]].set(np.frombuffer(head, np.uint8))
 
     def _empty(self, name: str, neutral: bytes) -> None:
         fill_with(self.array(name, np.uint8), neutral)
+
+
+def _first_control() -> bytes:
+    control = np.zeros((), dtype=CONTROL)
+    control["next"]["frontier"] = FRONTIER_BITS
+    return control.tobytes()
+
+
+_FIRST_CONTROL = _first_control()
 
 
 def _array(block: Any, plan: MemoryPlan, name: str, dtype: Any) -> Any:
