@@ -31,7 +31,7 @@ def weighted_by(graph, weight, what, least=-np.inf):
         there = f"its columns are: {', '.join(columns)}" if columns else "it has none"
         raise sigps.ConfigError(f"{what}: the graph has no edge column {weight!r}; {there}")
     values = graph.columns[weight]
-    smallest = np.min(graph.group.all_gather(values.min() if values.size else least))
+    smallest = min(graph.group.all_gather(values.min().item() if values.size else least))
     if not smallest >= least:
         raise sigps.GraphError(
             f"{what}: values of {weight!r} must be at least {least}, but an edge has {smallest}"
@@ -80,7 +80,13 @@ def edges_into(graph, weight="weight"):
 
     if group.size == 1:
         return read
-    return lambda v: next(found for found in group.all_gather(read(v)) if found is not None)
+
+    def read_anywhere(v):
+        found = read(v)
+        lists = found and [part.tolist() for part in found]
+        return next(rows for rows in group.all_gather(lists) if rows is not None)
+
+    return read_anywhere
 
 
 def turned(graph):

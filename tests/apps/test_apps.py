@@ -318,7 +318,7 @@ ROOMY = {
     "biconnected": 135,
     "shortest_paths": 70,
     "detours": 190,
-    "arcs": 95,
+    "arcs": 100,
     "driving": 90,
     "similarity": 70,
     "als": 100,

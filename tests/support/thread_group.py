@@ -1,6 +1,7 @@
 """Ranks as threads of one process: a fake of `sigps.group.Group`.
 
-Arrays and values are copied on the way, as between processes, so that a test fails where ranks share memory.
+Arrays are copied and values packed on the way, as between processes, so that a test fails where ranks share memory, or
+send what MPI ranks could not.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,7 +44,8 @@ class ThreadGroup:
         return np.asarray(reduced, dtype=values.dtype)
 
     def all_gather(self, value: T) -> list[T]:
-        return [copy.deepcopy(row) for row in self._shared.exchange(self.rank, "all_gather", value)]
+        rows = self._shared.exchange(self.rank, "all_gather", msgpack.packb(value))
+        return [msgpack.unpackb(row, strict_map_key=False) for row in rows]
 
     def all_gather_array(self, values: NDArray[Any]) -> list[NDArray[Any]]:
         rows = self._shared.exchange(self.rank, "all_gather_array", values)
@@ -50,8 +53,9 @@ class ThreadGroup:
         return [row.copy() for row in rows]
 
     def broadcast(self, value: T) -> T:
-        first: T = self._shared.exchange(self.rank, "broadcast", value)[0]
-        return copy.deepcopy(first)
+        packed = self._shared.exchange(self.rank, "broadcast", msgpack.packb(value))[0]
+        first: T = msgpack.unpackb(packed, strict_map_key=False)
+        return first
 
     def barrier(self) -> None:
         self._shared.exchange(self.rank, "barrier", None)
