@@ -130,7 +130,10 @@ def test_rounds_are_those_of_a_graph_built_anew(history: History, name: str, dat
 
 
 @pytest.mark.parametrize("directed", [True, False])
-def test_larger_graphs_on_several_threads_as_deterministic_runs(directed: bool) -> None:
+def test_larger_graphs_on_several_threads_as_deterministic_runs(
+    directed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rounds, "_is_large", lambda listed, edges, n, m: 2 * listed > n)
     draw = np.random.default_rng(5)
     n, programs = 4000, [CDLP(), HeatDiffusion(source=0, rate=1e-4), PageRank(dangling="leak", iterations=12)]
     sources, targets = (n * draw.random((2, 5 * n)) ** 2).astype(int)
