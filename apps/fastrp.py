@@ -5,12 +5,12 @@ and what the rounds come to is added up with a weight for each, at length 1.
 
     drawn(v) = d(v)^s sqrt(3 / dimensions) * (1 or -1, with a chance of 1/6 each, else 0, in each place)
     mean_0(v) = drawn(v),   mean_i(v) = sum { weight(u, v) mean_{i-1}(u) : (u, v) an edge } / d(v)
-    embedding(v) = self_influence * unit(drawn(v)) + sum { iteration_weights[i - 1] * unit(mean_i(v)) : i = 1, 2, ... }
+    embedding(v) = own * unit(drawn(v)) + sum { w_i * unit(mean_i(v)) : i = 1, 2, ... }
 
-d(v) is the weight of v's edges, s is `normalization_strength` (below 0 hubs count less), and unit(x) is x / |x|, of
-zeros zeros. Scalar products of drawn vectors are near those of the whole rows of the matrix of steps. The graph is
-taken as undirected, and weights are not negative; a vertex without edges has its own part alone. The run's `seed=`
-draws others. As many supersteps as weights, and one.
+d(v) is the weight of v's edges, s is `normalization_strength` (below 0 hubs count less), own `node_self_influence`, and
+w_i are the `iteration_weights`. unit(x) is x divided by its length, of zeros zeros. Scalar products of drawn vectors
+are near those of the whole rows of the matrix of steps. The graph is taken as undirected, and weights are not negative;
+a vertex without edges has its own part alone. The run's `seed=` draws others. As many supersteps as weights, and one.
 
 H. Chen, S. F. Sultan, Y. Tian, M. Chen, S. Skiena, "Fast and accurate network embeddings via very sparse random
 projection", CIKM 2019; D. Achlioptas, "Database-friendly random projections", JCSS 66, 2003: the drawn vectors.
