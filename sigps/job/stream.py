@@ -116,7 +116,8 @@ class Stream:
         options: dict[str, Any],
         tolerance: float | None = None,
     ) -> None:
-        if tolerance is not None and (isinstance(tolerance, bool) or not 1e-12 <= tolerance < 1):
+        is_number = isinstance(tolerance, (int, float)) and not isinstance(tolerance, bool)
+        if tolerance is not None and not (is_number and 1e-12 <= tolerance < 1):
             raise ConfigError(f"tolerance={tolerance!r} must be a share from 1e-12 to less than 1, or None")
         if window is not None and (isinstance(window, bool) or not window > 0):
             raise ConfigError(f"window={window!r} must be a time above 0, or None")

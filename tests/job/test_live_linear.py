@@ -115,6 +115,7 @@ def test_a_small_change_far_from_all_else_is_pushed_alone() -> None:
         (Katz(attenuation=0.9), {}, "does not come to rest"),
         (Katz(attenuation=-0.1), {}, "or multiples below it"),
         (PageRank(), {"tolerance": 1.0}, "tolerance=1.0 must be a share from 1e-12 to less than 1"),
+        (PageRank(), {"tolerance": "1e-6"}, "tolerance='1e-6' must be a share"),
         (PageRank(), {"device": "python"}, "the interpreter always runs in full"),
         (PageRank(), {"initial": {"rank": [0.5] * 4}}, "does not depend on the values"),
     ],
