@@ -68,6 +68,7 @@ class DirectMessages:
         self._in_order = deterministic
         self._lists = native.program.consumption is Consumption.LISTED
         self._dtypes = native.program.message_dtypes
+        self._spans_of_few: Sequence[Span] = ()
         n = subgraph.num_owned
         self._inbox: Any
         if self._lists:
@@ -139,13 +140,20 @@ class DirectMessages:
             return even_ranges(n, 1)
         if program.reads_neighbors:  # a vertex may be much work
             return even_ranges(n, max(1, min(n, 32 * threads.count)))
-        work = [self._inbox.offsets] if self._lists else []
-        if program.reads_edges and self._subgraph.outgoing is not None:
-            work.append(self._subgraph.outgoing.offsets)
+        walks = program.reads_edges and self._subgraph.outgoing is not None
+        work = [self._subgraph.outgoing.offsets] if walks else []  # type: ignore[union-attr]
         total = n + sum(int(offsets[n]) for offsets in work)
-        parts = min(_PARTS_OF_THREAD * threads.count, total // _WORTH_A_PART)
-        spans = cut_vertices(n, work, max(parts, threads.count if n > 1024 else 1))
-        return spans or even_ranges(n, 1)
+        num_messages = int(self._inbox.offsets[n]) if self._lists else 0
+        has_few = 8 * num_messages < total
+        if has_few and self._spans_of_few:
+            return self._spans_of_few
+        if not has_few:
+            work.append(self._inbox.offsets)
+        parts = min(_PARTS_OF_THREAD * threads.count, (total + num_messages) // _WORTH_A_PART)
+        spans = cut_vertices(n, work, max(parts, threads.count if n > 1024 else 1)) or even_ranges(n, 1)
+        if has_few:  # of many supersteps each has few messages: to cut again takes 0.1 ms
+            self._spans_of_few = spans
+        return spans
 
     def _is_open(self, number: int, fields: VertexFields) -> bool:
         """Tell whether a vertex of a span may run; then its edges are there for this thread."""
