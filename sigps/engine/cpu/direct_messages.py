@@ -144,7 +144,7 @@ class DirectMessages:
         work = [self._subgraph.outgoing.offsets] if walks else []  # type: ignore[union-attr]
         total = n + sum(int(offsets[n]) for offsets in work)
         num_messages = int(self._inbox.offsets[n]) if self._lists else 0
-        has_few = 8 * num_messages < total
+        has_few = 8 * num_messages <= total
         if has_few and self._spans_of_few:
             return self._spans_of_few
         if not has_few:

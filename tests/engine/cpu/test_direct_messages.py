@@ -6,6 +6,7 @@ import equality_programs as programs
 import numpy as np
 import pytest
 from engines import compiled, interpreted, values
+from thread_group import ThreadGroup
 
 from sigps import Aggregator, ExchangeError, Graph, State, Vertex, run
 
@@ -107,6 +108,15 @@ def test_combined_messages_are_what_the_interpreter_reads(deterministic: bool) -
         assert values(engine, "got") == values(judge, "got")
     assert values(engine, "got") == pytest.approx(values(judge, "got"), rel=1e-12)
     assert values(engine, "best") == values(judge, "best")
+
+
+@pytest.mark.parametrize("program", [Flood, Letters])
+def test_a_rank_without_vertices_has_no_messages(program: type[Vertex], run_ranks: Any) -> None:
+    def work(group: ThreadGroup) -> list[int]:
+        graph = Graph.from_edges([0, 1], [1, 0], group=group)
+        return list(run(program(), graph, device="cpu", threads=2)["count"])
+
+    assert run_ranks(4, work)[0] == ([1, 3] if program is Flood else [2, 2])
 
 
 def test_messages_that_do_not_fit_are_refused_before_they_are_written(monkeypatch):
