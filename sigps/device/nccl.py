@@ -67,7 +67,17 @@ class Nccl:
         rows = parts[0].shape[1:]
         arrived = [cupy.empty((int(size[0]), *rows), dtype=parts[0].dtype) for size in sizes]
         arrived[group.rank] = parts[group.rank]
-        stream = cupy.cuda.get_current_stream().ptr
+        self.move(parts, arrived)
+        return arrived
+
+    def move(self, parts: Sequence[Any], arrived: Sequence[Any]) -> None:
+        """Send `parts[r]` to each other rank r, and write what it sends to `arrived[r]`, of the same size there.
+
+        Collective. The arrays are moved on the current stream; the host waits for nothing.
+        """
+        import cupy
+
+        group, stream = self._group, cupy.cuda.get_current_stream().ptr
         self._nccl.groupStart()
         for peer in range(group.size):
             if peer == group.rank:
@@ -79,7 +89,6 @@ class Nccl:
                 if array.size:
                     move(array.data.ptr, array.nbytes, self._nccl.NCCL_UINT8, peer, stream)
         self._nccl.groupEnd()
-        return arrived
 
 
 _connected: weakref.WeakKeyDictionary[Group, Nccl] = weakref.WeakKeyDictionary()

@@ -76,6 +76,13 @@ class Exchange(Protocol):
         """Send `parts[r]` (1-D, one dtype on all ranks) to rank r; return what each rank sent here, [size]."""
         ...
 
+    def swap_whole(self, parts: Sequence[Any], arrived: Sequence[Any]) -> None:
+        """Send `parts[r]` to rank r, and write what each rank sent here to `arrived[r]`, which has its size.
+
+        Only where `on_device`. No rank waits for another's host.
+        """
+        ...
+
 
 class NoExchange:
     """One partition that owns the whole graph: gid and local id are the same, and nothing waits.
@@ -113,6 +120,9 @@ class NoExchange:
 
     def swap(self, parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         return list(parts)
+
+    def swap_whole(self, parts: Sequence[Any], arrived: Sequence[Any]) -> None:
+        return
 
 
 def checked_gids(

@@ -67,6 +67,7 @@ class MessageCenter:
     ) -> None:
         self.rank, self.size, self.on_device = group.rank, group.size, nccl is not None
         self._group, self._subgraph, self._locator = group, subgraph, locator
+        self._nccl = nccl
         self._all_to_all: Callable[[Sequence[Any]], list[Any]] = (nccl or group).all_to_all
         self._numpy: Any = np if nccl is None else importlib.import_module("cupy")
         self._halo = [self._numpy.asarray(lids) for lids in subgraph.halo]
@@ -126,6 +127,10 @@ class MessageCenter:
 
     def swap(self, parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         return self._all_to_all(parts)
+
+    def swap_whole(self, parts: Sequence[Any], arrived: Sequence[Any]) -> None:
+        assert self._nccl is not None
+        self._nccl.move(parts, arrived)
 
 
 def _encode(numpy: Any, sent: Any, records: list[Any]) -> Any:

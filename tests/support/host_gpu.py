@@ -23,7 +23,7 @@ from sigps.compiler.cuda.compile import compile_for_cuda
 from sigps.compiler.program import Delivery, VertexProgram
 from sigps.device import cuda, nccl, transfers
 from sigps.device.cuda import Gpu
-from sigps.engine.gpu import choice, open_loops, placed_edges, spilled_edges
+from sigps.engine.gpu import choice, open_loops, placed_edges, spilled_edges, whole_halo
 from sigps.engine.gpu import graph as gpu_graph
 from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.launch import MEDIUM, NO_CLUSTER
@@ -71,7 +71,7 @@ def use_host_as_gpu(monkeypatch: pytest.MonkeyPatch, *, has_nccl: bool = False) 
     monkeypatch.setattr(open_loops, "word_reader", lambda gpu, address: lambda: 0)
     monkeypatch.setattr(transfers, "_fill_words", _fill_words)
     monkeypatch.setattr(spilled_edges, "Spilled", _Spilled)
-    for module in (gpu_graph, placed_edges, spilled_edges):
+    for module in (gpu_graph, placed_edges, spilled_edges, whole_halo):
         monkeypatch.setattr(module, "layout_kernel", lambda name, gpu, file="layout": _LayoutKernel(name))
     monkeypatch.setattr(gpu_graph, "lay_out", lambda degrees, **_: lay_out(degrees, in_slices=False))
 
@@ -197,6 +197,11 @@ class _Nccl:
         assert all(isinstance(part, Array) for part in parts)
         return [part.view(Array) for part in self._group.all_to_all([_plain(part) for part in parts])]
 
+    def move(self, parts: Any, arrived: Any) -> None:
+        for target, part in zip(arrived, self.all_to_all([part.copy() for part in parts]), strict=True):
+            assert target.nbytes == part.nbytes
+            _plain(target)[:] = _plain(part)
+
 
 def _at(address: Any, dtype: Any, count: int) -> Any:
     """Return what lies at an address."""
@@ -241,6 +246,9 @@ class _LayoutKernel:
             rows = _plain(values).reshape(-1, int(length))
             _plain(target).reshape(-1, int(length))[_plain(order)[: int(num_rows)]] = rows[: int(num_rows)]
             return
+        if self._name in _HALO_MOVED_BY:
+            _move_halo(self._name, parameters)
+            return
         if self._name in _ROWS_MOVED_BY or self._name.startswith("move_rows"):
             _move_rows(self._name, parameters)
             return
@@ -277,6 +285,40 @@ class _LayoutKernel:
                 ends = places[ends]
             raw = placed[at : at + end - first]
             raw[:] = ends.view(raw.dtype) if ends.dtype.itemsize == raw.dtype.itemsize else ends
+
+
+_HALO_MOVED_BY = (
+    "pack_halo_thread_mapped",
+    "unpack_halo_thread_mapped",
+    "add_sent_edges_thread_mapped",
+    "count_status_thread_mapped",
+)
+
+
+def _move_halo(name: str, parameters: Any) -> None:
+    """What `staged_halo.cu` does, vertex by vertex."""
+    *given, last = (_plain(p) for p in parameters)
+    if name == "count_status_thread_mapped":
+        last[0] += (given[0][: int(given[1])] == given[2]).sum()
+    elif name == "add_sent_edges_thread_mapped":
+        has_sent = np.unpackbits(given[0].view(np.uint8), bitorder="little")[: int(given[1])].astype(bool)
+        last[0] += given[2][: int(given[1])][has_sent].sum(dtype=np.uint64)
+    else:
+        lids, count, size, *arrays = (*given, last)
+        from_bits, from_records, to_bits, to_records = arrays
+        for i, lid in enumerate(lids[: int(count)].tolist()):
+            at, to = (lid, i) if name.startswith("pack") else (i, lid)
+            is_set = _words(from_bits)[at // 32] >> np.uint32(at % 32) & 1
+            bit = np.uint32(1 << to % 32)
+            if is_set:
+                _words(to_bits)[to // 32] |= bit
+                to_records[to * size : (to + 1) * size] = from_records[at * size : (at + 1) * size]
+            elif name.startswith("pack"):
+                _words(to_bits)[to // 32] &= ~bit
+
+
+def _words(bits: Any) -> Any:
+    return bits.view(np.uint32)
 
 
 _ROWS_MOVED_BY = ("widen_thread_mapped", "find_reverse_warp_mapped")

@@ -17,6 +17,7 @@ from sigps.engine.counters import Counters, Everywhere
 from sigps.engine.gpu import snapshot as gpu_snapshot
 from sigps.engine.gpu.columns import BY_HOST, copies_on_device
 from sigps.engine.gpu.engine import GpuEngine
+from sigps.engine.gpu.whole_halo import WholeHalo, count_status, goes_whole
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
 from sigps.engine.superstep import run_supersteps
@@ -36,6 +37,24 @@ class GpuStagedEngine(GpuEngine):
         self._lease["carries_on"] = 0  # then a launch leaves this partition's totals, and no more
         self._lease["wrote"] = 0  # and commits no edge states
         self._sender_edges = self._edge_bytes = 0
+        self._active: int | None = None  # vertices, where they are counted
+        self._halo, self._is_whole = self._whole_halo(), False
+        if self._halo is not None:
+            self._is_whole = goes_whole(self._halo.most_bytes, 0, self._halo.num_edges)
+
+    def _whole_halo(self) -> WholeHalo | None:
+        """Return what brings halos as a whole, where records go from GPU to GPU along edges. Collective."""
+        if not self._exchange.on_device or self._program.delivery is not Delivery.RECORD:
+            return None
+        halo = WholeHalo(
+            self._graph,
+            self._memory,
+            self._exchange,
+            self._gpu,
+            record_bytes=int(self._variant.compiled.defines["SIGPS_RECORD_BYTES"]),
+            has_narrow_ids=self._has_narrow_ids,
+        )
+        return halo if halo.is_agreed else None
 
     def lease(self, num_supersteps: int) -> Outcome:
         """Run until the end, or for so many supersteps. Collective among the partitions."""
@@ -58,6 +77,8 @@ class GpuStagedEngine(GpuEngine):
         """Keep the senders for the next superstep, and commit what was written on edges. Collective."""
         self.superstep += 1
         self._note_senders(counters)
+        if self._halo is not None:
+            self._is_whole = goes_whole(self._halo.most_bytes, everywhere.messages, self._halo.num_edges)
         self._edge_bytes = self._commit_edges()
 
     def is_idle_counted(self) -> bool:
@@ -71,6 +92,7 @@ class GpuStagedEngine(GpuEngine):
     def wake_all(self) -> None:
         """Make all halted vertices active."""
         self._memory.wake_all(self._control)
+        self._active = None
 
     def _gids_of(self, ids: Any) -> Any:
         return ids  # of messages that have arrived: local ids
@@ -86,6 +108,7 @@ class GpuStagedEngine(GpuEngine):
         if snapshot.in_flight != "records":
             snapshot = replace(snapshot, ends=self._subgraph.local_ids(snapshot.ends))
         super()._put(snapshot)
+        self._active = None
 
     def _exchange_records(self) -> int:
         """Bring records to the ranks that have ghosts of their senders; return the bytes that left this one."""
@@ -94,6 +117,10 @@ class GpuStagedEngine(GpuEngine):
         if self.superstep == 0 or self._program.delivery is not Delivery.RECORD:
             return 0
         assert self._control is not None
+        if self._halo is not None and self._is_whole:
+            num_bytes = self._halo.exchange(self.superstep & 1)
+            self._sender_edges = self._halo.sent_edges(self.superstep & 1)
+            return num_bytes
         copier = copies_on_device() if self._exchange.on_device else BY_HOST
         numpy = copier.numpy
         graph, memory, compiled = self._graph, self._memory, self._variant.compiled
@@ -127,6 +154,7 @@ class GpuStagedEngine(GpuEngine):
         )
         mine = Outcome(ended=False)
         self._launch(superstep + 1, mine)
+        self._active = None
         self.superstep = superstep
         counters, direction = Counters(active=self._num_active()), self._directions[0]
         for done in mine.stats:  # of one superstep, or none where no vertex ran
@@ -135,7 +163,10 @@ class GpuStagedEngine(GpuEngine):
         return direction, counters, self._post_direct() if self._program.delivery is Delivery.DIRECT else 0
 
     def _num_active(self) -> int:
-        return int((self._memory.array("status", np.uint8) == ACTIVE).sum())
+        if self._active is None:
+            statuses = self._memory.array("status", np.uint8)
+            self._active = count_status(self._gpu, statuses, ACTIVE)
+        return self._active
 
     def _post_direct(self) -> int:
         """Bring direct messages to their targets' owners; return the bytes that left this rank."""
@@ -151,7 +182,8 @@ class GpuStagedEngine(GpuEngine):
         import cupy
 
         memory, parity = self._memory, self.superstep & 1
-        if self._program.delivery is not Delivery.DIRECT:
+        is_noted = counters.ran > 0 and int(self._control["next"]["frontier"]) == FRONTIER_BITS
+        if self._program.delivery is not Delivery.DIRECT and not is_noted:
             ran = counters.ran > 0
             sent = gpu_snapshot.senders(memory, self._control) if ran else cupy.zeros(0, dtype=bool)
             memory.set_senders(parity, sent)
