@@ -9,7 +9,7 @@
 //   bits: [count / 32]        whether each sent
 //   packed: [count]           their records, those that did not send undefined
 
-#include <cstdint>
+#include "integers.cuh"
 
 namespace {
 
