@@ -1,4 +1,4 @@
-"""Halos that cross as a whole, and as what was sent, give the interpreter's results; the GPUs are this process's memory."""
+"""Halos that cross as a whole, and as what was sent, give the interpreter's results; GPUs are this process's memory."""
 
 from __future__ import annotations
 
