@@ -340,8 +340,9 @@ def _move_rows(name: str, parameters: Any) -> None:
                 missing[0] += gid not in theirs
                 found[edge] = int(offsets[row]) + (theirs.index(gid) if gid in theirs else 0)
         return
-    before, after, order, _, backwards, values, moved = parameters
+    before, after, order, _, length, backwards, values, moved = parameters
     before, after, order, values, moved = map(_plain, (before, after, order, values, moved))
+    assert int(length) == values[:1].size
     for row, earlier in enumerate(order.tolist()):
         begin, end = int(after[row]), int(after[row + 1])
         first = int(before[earlier])

@@ -85,9 +85,10 @@ class KernelMoves:
     def moved(self, values: Any, before: Any, after: Any, order: Any, *, backwards: bool = False) -> Any:
         import cupy
 
-        found = cupy.empty(values.size, values.dtype)
+        found = cupy.empty(values.shape, values.dtype)
         name = f"move_rows_{8 * values.dtype.itemsize}_warp_mapped"
-        rows = before, after, order, np.uint64(order.size), np.uint8(backwards)
+        length = np.uint64(values[:1].size)
+        rows = before, after, order, np.uint64(order.size), length, np.uint8(backwards)
         self._launch(name, 32 * order.size, *rows, values, found)
         return found
 

@@ -159,14 +159,16 @@ namespace {
 //
 //   before, after: [num_rows + 1]   where rows begin
 //   order: [num_rows]               the earlier number of each row
+//   length                          numbers an edge
 template <class T>
 __device__ void move_rows(const uint64_t *before, const uint64_t *after,
                           const int64_t *order, uint64_t num_rows,
-                          bool backwards, const T *values, T *moved) {
+                          uint64_t length, bool backwards, const T *values,
+                          T *moved) {
   uint64_t warp = (uint64_t(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
   for (uint64_t v = warp; v < num_rows; v += gridDim.x * blockDim.x / 32) {
-    uint64_t earlier = before[order[v]], later = after[v];
-    uint64_t size = after[v + 1] - later;
+    uint64_t earlier = before[order[v]] * length, later = after[v] * length;
+    uint64_t size = after[v + 1] * length - later;
     uint64_t from = backwards ? later : earlier;
     uint64_t to = backwards ? earlier : later;
     for (uint64_t i = threadIdx.x % 32; i < size; i += 32)
@@ -213,9 +215,10 @@ place_sorted_ends_warp_mapped(const __grid_constant__ Edges edges,
   }                                                                            \
   extern "C" __global__ void move_rows_##bits##_warp_mapped(                   \
       const uint64_t *before, const uint64_t *after, const int64_t *order,     \
-      uint64_t num_rows, uint8_t backwards, const uint##bits##_t *values,      \
-      uint##bits##_t *moved) {                                                 \
-    move_rows(before, after, order, num_rows, backwards, values, moved);       \
+      uint64_t num_rows, uint64_t length, uint8_t backwards,                   \
+      const uint##bits##_t *values, uint##bits##_t *moved) {                   \
+    move_rows(before, after, order, num_rows, length, backwards, values,       \
+              moved);                                                          \
   }
 SIGPS_PLACE_COLUMN(8)
 SIGPS_PLACE_COLUMN(16)
