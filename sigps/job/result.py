@@ -72,8 +72,7 @@ class _Table:
         values = self._fields[field]
         if field not in self._optional:
             return values
-        is_none = np.asarray(values == NO_VERTEX)
-        return np.ma.MaskedArray(np.where(is_none, 0, values), is_none)
+        return np.ma.MaskedArray(values, np.asarray(values == NO_VERTEX))
 
     def to_arrow(self, fields: Sequence[str] | None = None) -> pyarrow.Table:
         """Return a table: the ids, then the fields (all, or those named)."""
