@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from sigps.compiler.program import Delivery, VertexProgram
+from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.costs.sizes import PartitionSize, Size, even_partition
 from sigps.graph.building.rows import MIN_COUNTED_EDGES
 from sigps.graph.packing.unpacker import UNPACKING_BYTES
@@ -204,14 +204,28 @@ def _link_bytes(size: Size, program: VertexProgram, edges: int, *, is_part: bool
     return 2 * kept * edges + kept * copies + rows + 8 * edges * program.reads_reverse
 
 
+def _direct_message_bytes(program: VertexProgram | None, *, is_part: bool) -> int:
+    """Return the most that a direct message takes: written, joined with those of other threads, sent, and sorted."""
+    fields = sum(d.itemsize for d in program.message_dtypes) if program else 8
+    written = fields + 1 + 8 + 4  # kind, target and sender
+    # As written, as it arrived, in order; ids, ranks and orders.
+    sent = 3 * fields + 9 * 8 if is_part else 0
+    if program is None or program.consumption is not Consumption.LISTED:
+        return max(3 * written + 8, sent)
+    places = 2 if program.sorts_by else 1
+    arrived = places * fields
+    # Target, row and order; groups of targets, or places.
+    ordered = fields + 8 + 4 + 8 + max(12, arrived + 8 * places * (places - 1))
+    queued = written + written // 2  # queues have room left
+    joining = queued + max(8, *(d.itemsize for d in program.message_dtypes))  # one column twice
+    return max(arrived + queued, joining, sent, ordered)
+
+
 def _message_bytes(program: VertexProgram | None, owned: int, edges: int, ghosts: int) -> int:
     if program is not None and program.delivery is Delivery.NONE:
         return 0
     if program is None or program.delivery is Delivery.DIRECT:
-        a_message = sum(d.itemsize for d in program.message_dtypes) if program else 8
-        # With kind, target and sender: as written, as sent, and as they arrived, in the order of targets, or of keys.
-        by_key = 24 if program is not None and program.sorts_by else 0
-        return edges * (3 * (a_message + 1 + 8 + 4) + 8 + by_key)
+        return edges * _direct_message_bytes(program, is_part=bool(ghosts))
     from sigps.compiler.cpu.native import compile_for_cpu
 
     typed = compile_for_cpu(program, {})  # finds types; edge columns count as floats

@@ -91,21 +91,10 @@ class DirectMessages:
 
         `owned` is called by each thread, and returns what its loops read of owned vertices.
         """
-        spans = self._spans(threads)
-
-        def work(i: int) -> tuple[list[Any], Arrays]:
-            if not self._is_open(i, fields):
-                return [], _columns(new_queue(0, self._dtypes))
-            return self._write(*spans[i], arguments, owned, fields, outbox, aggregates)
-
-        results = threads.map(work, range(len(spans)))
-        for calls, _ in results:
-            for counts, total in calls:
-                counters.add(counts, total)
-        columns = [joined(parts, threads) for parts in zip(*[r[1] for r in results], strict=True)]
-        kinds, targets, senders, *messages = columns
-        counters.sent_edges = kinds.size
-        return self._deliver(kinds, targets, senders, tuple(messages), arguments, threads)
+        written = self._written_by_all(arguments, owned, fields, outbox, threads, aggregates, counters)
+        if self._lists:
+            self._inbox = None  # all have read it: what arrives next has its room
+        return self._deliver(written, arguments, threads, counters)
 
     def save(self) -> tuple[InFlight, NDArray[np.int64], Arrays]:
         """Return copies of what arrived for the next superstep: what it is, targets (gids), values."""
@@ -163,6 +152,31 @@ class DirectMessages:
         twice = bool(self._native.program.sorts_by)
         return list_by_target(lids, messages, self._subgraph.num_owned, threads, twice=twice)
 
+    def _written_by_all(
+        self,
+        arguments: LoopArguments,
+        owned: Callable[[], OwnedVertices],
+        fields: VertexFields,
+        outbox: Outbox,
+        threads: Threads,
+        aggregates: Aggregates,
+        counters: Any,
+    ) -> list[Arrays]:
+        """Compute all vertices; return the columns of their messages, part by part."""
+        spans = self._spans(threads)
+
+        def work(i: int) -> tuple[list[Any], list[Arrays]]:
+            if not self._is_open(i, fields):
+                return [], []
+            return self._write(*spans[i], arguments, owned, fields, outbox, aggregates)
+
+        written = [_columns(new_queue(0, self._dtypes))]
+        for calls, parts in threads.map(work, range(len(spans))):
+            written += parts
+            for counts, total in calls:
+                counters.add(counts, total)
+        return written
+
     def _write(
         self,
         begin: np.uint64,
@@ -172,10 +186,11 @@ class DirectMessages:
         fields: VertexFields,
         outbox: Outbox,
         aggregates: Aggregates,
-    ) -> tuple[list[Any], Arrays]:
+    ) -> tuple[list[Any], list[Arrays]]:
         """Compute a range of vertices; where a queue overflows, go on from that vertex with a larger one.
 
-        Returns what each call did and contributed, and the columns of the messages: kinds, targets, senders, fields.
+        Returns what each call did and contributed, and the columns of the messages of each that sent some: kinds,
+        targets, senders, fields.
         """
         loop = self._native.loop("compute_direct", bool(aggregates.given))
         capacity, num_messages = _FIRST_CAPACITY, 0
@@ -189,7 +204,8 @@ class DirectMessages:
                 aggregates.identity,
             )  # fmt: skip
             calls.append((counts, total))
-            written.append(_columns(queue))
+            if queue.size[0]:
+                written.append(_columns(queue))
             num_messages += int(queue.size[0])
             capacity *= 4
             at = np.uint64(stopped)
@@ -197,11 +213,7 @@ class DirectMessages:
                 assert self._subgraph.outgoing is not None
                 offsets = self._subgraph.outgoing.offsets
                 self._edge_states.undo(int(offsets[stopped]), int(offsets[stopped + 1]))
-        if not written:
-            written.append(_columns(new_queue(0, self._dtypes)))
-        if len(written) == 1:
-            return calls, written[0]
-        return calls, tuple(np.concatenate(parts) for parts in zip(*written, strict=True))
+        return calls, written
 
     def _check_memory(self, num_messages: int, superstep: int) -> None:
         """Refuse messages that would not fit, before they are written.
@@ -222,13 +234,16 @@ class DirectMessages:
 
     def _deliver(
         self,
-        kinds: NDArray[np.uint8],
-        targets: NDArray[np.int64],
-        senders: NDArray[np.uint32],
-        messages: Arrays,
+        written: list[Arrays],
         arguments: LoopArguments,
         threads: Threads,
+        counters: Any,
     ) -> int:
+        """Bring messages to the vertices that read them in the next superstep, and empty `written`, the only list."""
+        parts = [list(column) for column in zip(*written, strict=True)]
+        written.clear()  # messages are many: only one column at a time is kept twice
+        kinds, targets, senders, *columns = (joined(parts.pop(0), threads) for _ in range(len(parts)))
+        messages, counters.sent_edges = tuple(columns), kinds.size
         is_by_id = kinds == TO_ID
         if is_by_id.all():
             targets = self._exchange.find(targets, arguments.superstep)
@@ -238,7 +253,9 @@ class DirectMessages:
         gids = self._subgraph.owned_gids[senders] if self._in_order else None
         if not self._lists:
             targets, messages = self._combined(targets, messages, arguments)
+        del kinds, senders, columns
         lids, messages, num_bytes = self._exchange.route(targets, gids, messages)
+        del targets, gids
         if self._lists:
             self._inbox = self._listed(lids, messages, threads)
         else:

@@ -24,7 +24,10 @@ _GROUPS_OF_THREAD = 8
 
 
 def joined(parts: Sequence[NDArray[Any]], threads: Threads) -> NDArray[Any]:
-    """Return arrays as one."""
+    """Return arrays as one, of which a single one that is not empty is itself."""
+    parts = [part for part in parts if part.size] or parts[:1]
+    if len(parts) == 1:
+        return parts[0]
     ends = np.cumsum([part.shape[0] for part in parts])
     if ends[-1] < _WORTH_SHARING:
         return np.concatenate(parts)

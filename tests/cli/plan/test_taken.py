@@ -18,9 +18,21 @@ from sigps.compiler.frontend.analysis import analyse
 from sigps.costs.memory import memory
 from sigps.costs.sizes import size_of
 
-RANKED = ["PageRank", "BFS", "SSSP", "CDLP", "KCore", "HITS", "LCC", "EdgeTriangles", "LabelGroups", "ALS"]
+RANKED = [
+    "PageRank",
+    "BFS",
+    "SSSP",
+    "CDLP",
+    "KCore",
+    "HITS",
+    "LCC",
+    "EdgeTriangles",
+    "LabelGroups",
+    "ALS",
+    "Bridges",
+]
 """Programs of each kind: records pulled and pushed, monotone, messages by key, an undirected and a simple graph, both
-ways, measures of neighbours, values on edges, rows of neighbours with phases, vectors."""
+ways, measures of neighbours, values on edges, rows of neighbours with phases, vectors, direct messages."""
 
 
 def check(program: Vertex, make: Any, **options: Any) -> None:
