@@ -114,8 +114,9 @@ class SharedDevice:
         for run in self._waiting.values():
             for job in run.jobs:
                 tenant = self._tenants[job.tenant]
+                attained = aged(job.attained, 0.0, self.leases - job.attained_at)
                 about = Ready(
-                    *(job.number, job.tenant, tenant.weight, tenant.charged, job.attained),
+                    *(job.number, job.tenant, tenant.weight, tenant.charged, attained),
                     priority=job.priority,
                 )
                 found[job.number] = about, run
@@ -134,10 +135,8 @@ class SharedDevice:
             self._tenants[job.tenant].charged += share
             self._tenants[job.tenant].lease_seconds += share
             job.lease_seconds += share
-            job.attained = aged(job.attained, share)
-        for other in self._waiting.values():
-            for job in other.jobs:
-                job.attained = aged(job.attained, 0.0)
+            job.attained = aged(job.attained, share, self.leases - job.attained_at)
+            job.attained_at = self.leases
 
     def _grant(self) -> None:
         if self._holder is not None:
@@ -166,9 +165,14 @@ class RunTurns:
     """
 
     def __init__(
-        self, run: Run, device: SharedDevice, lease_seconds: float, preparing: threading.Lock
+        self,
+        run: Run,
+        device: SharedDevice,
+        lease_seconds: float,
+        preparing: threading.Lock,
+        first_lease: Callable[[], int] = lambda: 1,
     ) -> None:
-        self.lease_seconds = lease_seconds
+        self.lease_seconds, self.first_lease = lease_seconds, first_lease
         self._run, self._device, self._preparing = run, device, preparing
         self._prepares = False
 

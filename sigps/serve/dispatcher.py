@@ -15,7 +15,7 @@ from sigps.host_memory import available_memory
 from sigps.serve.admission import Budget
 from sigps.serve.devices import RunTurns, SharedDevice, Suspended, Tenant
 from sigps.serve.job import Job, JobRow, JobState
-from sigps.serve.joining import Joining, Times
+from sigps.serve.joining import Joining, Times, first_lease
 from sigps.serve.own_code import OwnJob
 from sigps.serve.placing import GpuLoad, PlacingPolicy, choose_gpu
 from sigps.serve.runs import LanesBroken, Merged, Run, results_of
@@ -128,7 +128,7 @@ class Dispatcher:
                 return
             self.waiting.popleft()
             device = self.devices[chosen]
-            self._last, job.device_name = chosen, device.name
+            self._last, job.device_name, job.attained_at = chosen, device.name, device.leases
             self.budgets[chosen].take(key, job.estimate)
             self.running[job.number] = job
             times = self._times[_kind(job, device)]
@@ -256,7 +256,10 @@ class Dispatcher:
         """Run one run, in its own thread."""
         device, error, first = self.devices[number], None, run.jobs[0]
         results: dict[int, Any] = {}  # of own code tables
-        turns = RunTurns(run, device, self._quantum, self.preparing)
+        times = self._times[_kind(first, device)]
+        turns = RunTurns(
+            run, device, self._quantum, self.preparing, lambda: first_lease(times, self._quantum)
+        )
         try:
             if isinstance(first, OwnJob):
                 results = {first.number: first.run_on(device, turns, lambda: self._shared(run.graph))}
@@ -338,7 +341,7 @@ class Dispatcher:
         if run.num_lanes > 1:
             times.record_lanes(run.num_lanes, seconds)
         else:
-            times.record_alone(seconds)
+            times.record_alone(seconds, max(job.supersteps for job in run.jobs))
 
     def _left(self, job: Job, state: JobState) -> None:
         del self._runs[job.number], self.running[job.number]

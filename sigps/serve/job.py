@@ -95,6 +95,7 @@ class Job:
         self.tenant, self.priority, self.estimate = tenant, priority, estimate
         self.state: JobState = "waiting for memory"
         self.supersteps, self.lease_seconds, self.attained = 0, 0.0, 0.0
+        self.attained_at = 0  # after how many leases of its device
         self.graph: Graph | None = graph
         self.options = options
         self.device_name: str | None = None

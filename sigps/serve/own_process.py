@@ -45,6 +45,10 @@ class AskedTurns:
         self.supersteps = 0
         self._connection = connection
 
+    def first_lease(self) -> int:
+        """Return 1: nothing is known here of runs before."""
+        return 1
+
     def wait(self, save: Callable[[], bool] | None) -> None:
         send_frame(self._connection, {"do": "turn", "supersteps": self.supersteps})
         if read_frame(self._connection) is None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from sigps.errors import ConfigError, nearest
 
@@ -15,8 +14,7 @@ TurnPolicy = Literal["round_robin", "fair_share", "least_attained", "phase"]
 Phase = Literal["compute", "copy", "other"]
 
 
-@dataclass(frozen=True)
-class Ready:
+class Ready(NamedTuple):
     """A job that could have the next lease.
 
     Attributes:
@@ -81,13 +79,13 @@ def _after(job: Ready, last: int) -> tuple[bool, int]:
     return job.number <= last, job.number
 
 
-def aged(attained: float, seconds: float) -> float:
-    """Return a job's recent seconds after an interval in which it had `seconds`: a fifth of the past stays.
+def aged(attained: float, seconds: float, intervals: int = 1) -> float:
+    """Return a job's recent seconds after intervals of which it had `seconds` in the last: a fifth of the past stays.
 
-    >>> round(aged(1.0, 2.0), 3)
-    1.8
+    >>> round(aged(1.0, 2.0), 3), round(aged(1.0, 0.0, intervals=2), 3)
+    (1.8, 0.04)
     """
-    return 0.8 * seconds + 0.2 * attained
+    return 0.8 * seconds + 0.2**intervals * attained
 
 
 def joined(charged: float, weight: float, others: Sequence[Ready]) -> float:

@@ -32,6 +32,7 @@ class Master:
         stats: The supersteps before the log from which this run goes on.
         clock: Returns seconds since any fixed moment.
         lease_seconds: How long a lease should be, at most; None for no limit.
+        first_lease: How many supersteps the first one may have where there is such a limit.
 
     Attributes:
         capacities: How much of the graph each rank takes, [size], relative to the others.
@@ -48,13 +49,14 @@ class Master:
         stats: Sequence[SuperstepStats] = (),
         clock: Callable[[], float] = time.monotonic,
         lease_seconds: float | None = None,
+        first_lease: int = 1,
     ) -> None:
         self.capacities = [_capacity(r) for r in registrations]
         self.stats = StatsLog(stats)
         self.reason: Reason | None = None
         self._checkpoint, self._clock = checkpoint, clock
         self._saved, self._saved_at = len(self.stats), clock()
-        self._last_lease = 1
+        self._last_lease, self._first_lease = 1, first_lease
         self._max_supersteps = max_supersteps
         self._on_progress, self._lease_seconds = on_progress, lease_seconds
 
@@ -95,7 +97,7 @@ class Master:
             pause = to_save if pause is None else min(pause, to_save)
         size = lease_size(left, pause, self.stats[-1].seconds if self.stats else None)
         if pause is not None:  # the next supersteps may cost a thousand times what the last one did
-            size = min(size, 2 * self._last_lease)
+            size = min(size, 2 * self._last_lease) if self.stats else min(left, self._first_lease)
             self._last_lease = size
         return size
 

@@ -237,6 +237,7 @@ class WorkerManager:
                         checkpoint,
                         stats,
                         lease_seconds=turns.lease_seconds if turns else None,
+                        first_lease=turns.first_lease() if turns else 1,
                     )
                 order = self._group.broadcast({"capacities": master.capacities if master else []})
                 needs = executable.spec.needs(executable, program, self.graph, self._group.size)

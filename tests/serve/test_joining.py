@@ -100,7 +100,10 @@ def test_jobs_are_joined_where_results_keep_their_bits(
 def test_runs_that_wait_are_joined_when_it_is_known_that_it_pays() -> None:
     with sigps.pool("cpu", quantum=0.01) as pool:
         pool.graph("rmat", GRAPH)
-        device, holder = pool._devices[0], SimpleNamespace(tenant="x", lease_seconds=0.0, attained=0.0)
+        device, holder = (
+            pool._devices[0],
+            SimpleNamespace(tenant="x", lease_seconds=0.0, attained=0.0, attained_at=0),
+        )
         held: Any = SimpleNamespace(jobs=(holder,))
         device._holder, device._since = held, time.perf_counter()
         jobs = [pool.submit(BFS(source=s), "rmat", tenant="ab"[s % 2]) for s in range(8)]
@@ -110,7 +113,7 @@ def test_runs_that_wait_are_joined_when_it_is_known_that_it_pays() -> None:
         assert jobs[5].cancel()
         while len(device._waiting) > 8:
             time.sleep(0.001)
-        pool._dispatcher._times["BFS", "rmat", "cpu"].record_alone(0.02)
+        pool._dispatcher._times["BFS", "rmat", "cpu"].record_alone(0.02, 5)
         device.give_back(held)
         assert (other.result(60).supersteps, other.joined) == (4, 0)
         left = [job for number, job in enumerate(jobs) if number != 5]
@@ -217,11 +220,11 @@ def test_the_table_of_lanes(times: Times, lanes: int) -> None:
 
 def test_what_runs_took_is_noted() -> None:
     times = Times()
-    times.record_alone(0.004)
-    times.record_alone(0.002)
-    assert times == Times(2, 0.006, 0.004)
+    times.record_alone(0.004, 5)
+    times.record_alone(0.002, 5)
+    assert times == Times(2, 0.006, 0.004, 5)
     times.record_lanes(4, 0.08)
-    assert times == Times(2, 0.006, 0.02, lanes=4, lane_seconds=0.08)
+    assert times == Times(2, 0.006, 0.02, 5, lanes=4, lane_seconds=0.08)
     assert most_lanes(times, 0.01) == 5
 
 
