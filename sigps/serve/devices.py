@@ -172,9 +172,13 @@ class RunTurns:
         preparing: threading.Lock,
         first_lease: Callable[[], int] = lambda: 1,
     ) -> None:
-        self.lease_seconds, self.first_lease = lease_seconds, first_lease
+        self.lease_seconds, self._first_lease = lease_seconds, first_lease
         self._run, self._device, self._preparing = run, device, preparing
         self._prepares = False
+
+    def first_lease(self) -> int:
+        """Return how many supersteps a run's first lease may have."""
+        return self._first_lease()
 
     def prepare(self) -> None:
         """Wait until this run may be prepared."""

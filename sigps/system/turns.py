@@ -15,11 +15,12 @@ class Turns(Protocol):
 
     Attributes:
         lease_seconds: How long a lease should be.
-        first_lease: Returns how many supersteps a run's first lease may have.
     """
 
     lease_seconds: float
-    first_lease: Callable[[], int]
+
+    def first_lease(self) -> int:
+        """Return how many supersteps a run's first lease may have."""
 
     def wait(self, save: Callable[[], bool] | None) -> None:
         """Wait until the next lease may run. What it raises ends the run.
