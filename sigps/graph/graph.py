@@ -22,7 +22,7 @@ from sigps.graph.building.build import both_ways, build, is_simple, undirected
 from sigps.graph.building.edges import EdgeChunk, TextChunk, edge_chunks, own_share
 from sigps.graph.building.place import BuildDevice, building_on, gpu_for
 from sigps.graph.building.rows import Duplicates, Rows, SelfLoops, transpose
-from sigps.graph.building.smaller_graphs import contract, subgraph
+from sigps.graph.building.smaller_graphs import contract, edge_subgraph, subgraph
 from sigps.graph.building.vertex_columns import columns_by_id, user_columns
 from sigps.graph.building.whole_arrays import from_whole_arrays
 from sigps.graph.card import card, degree_bars
@@ -663,6 +663,28 @@ class Graph(GraphArrays):
         {'source': [5], 'target': [9], 'weight': [2.0]}
         """
         return Graph.of(subgraph(self, ids))
+
+    def edge_subgraph(self, sources: ArrayLike, targets: ArrayLike) -> Graph:
+        """Return the graph of some edges and their ends, with ids and columns. Collective; O(edges log edges).
+
+        Parallel edges between two vertices are all kept. So a k-truss is
+
+            edges = sigps.run(BiTriDN(), graph).edges
+            inside = edges["bound"] >= k - 2
+            truss = graph.edge_subgraph(edges.sources[inside], edges.targets[inside])
+
+        Args:
+            sources: One end of each edge, an id; on several ranks of those that any rank names.
+            targets: The other ends. Of an undirected graph in either order.
+
+        Raises:
+            GraphError: If an id is not in the graph, or there is no such edge.
+
+        >>> graph = Graph.from_edges([5, 5, 7], [7, 9, 9], weights=[1.0, 2.0, 3.0])
+        >>> graph.edge_subgraph([7, 5], [9, 9]).to_arrow().to_pydict()
+        {'source': [5, 7], 'target': [9, 9], 'weight': [2.0, 3.0]}
+        """
+        return Graph.of(edge_subgraph(self, sources, targets))
 
     def contract(self, labels: ArrayLike) -> Graph:
         """Return the graph with one vertex a label, which is its id. Collective; O(edges log degree).

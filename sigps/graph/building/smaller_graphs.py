@@ -1,4 +1,4 @@
-"""Smaller graphs from a graph: the part among some vertices, and the graph whose vertices are groups of vertices."""
+"""Smaller graphs from a graph: some vertices or edges of it, and the graph whose vertices are groups of vertices."""
 
 from __future__ import annotations
 
@@ -18,20 +18,55 @@ from sigps.graph.report import LoadReport
 from sigps.graph.user_arrays import as_ids
 from sigps.group import Group, together
 
-__all__ = ["contract", "subgraph"]
+__all__ = ["contract", "edge_subgraph", "subgraph"]
 
 
 def subgraph(graph: GraphArrays, ids: ArrayLike) -> GraphArrays:
     """See `Graph.subgraph`."""
-    started, group = time.perf_counter(), graph.group
+    started = time.perf_counter()
     is_kept = _named_by_any_rank(graph, ids)
+    own = is_kept[graph.first_row : graph.first_row + graph.num_rows]
+    return _part(graph, is_kept, np.repeat(own, _degrees(graph)) & is_kept[graph.targets], started)
+
+
+def edge_subgraph(graph: GraphArrays, sources: ArrayLike, targets: ArrayLike) -> GraphArrays:
+    """See `Graph.edge_subgraph`."""
+    started, n = time.perf_counter(), graph.num_vertices
+    named = _pairs_of_all_ranks(graph, sources, targets)
+    keys = np.unique(named[0] * n + named[1])
+    if not graph.directed:
+        keys = np.union1d(keys, named[1] * n + named[0])
+    rows = np.repeat(np.arange(graph.first_row, graph.first_row + graph.num_rows), _degrees(graph))
+    own = rows * n + graph.targets.astype(np.int64)
+    at = np.minimum(np.searchsorted(keys, own), max(keys.size - 1, 0))
+    is_inside = keys[at] == own if keys.size else np.zeros(own.size, dtype=np.bool_)
+
+    found = np.zeros(keys.size, dtype=np.uint8)
+    found[at[is_inside]] = 1
+    found = graph.group.all_reduce(found, "max")
+    if not found.all():  # the same on all ranks
+        missing = graph.ids.to_oids(np.array(divmod(int(keys[np.argmin(found)]), n))).tolist()
+        raise GraphError(f"the graph has no edge from {missing[0]!r} to {missing[1]!r}")
+    is_kept = np.zeros(n, dtype=np.bool_)
+    is_kept[named.ravel()] = True
+    return _part(graph, is_kept, is_inside, started)
+
+
+def _degrees(graph: GraphArrays) -> NDArray[np.int64]:
+    found: NDArray[np.int64] = (graph.offsets[1:] - graph.offsets[:-1]).view(np.int64)
+    return found
+
+
+def _part(
+    graph: GraphArrays, is_kept: NDArray[np.bool_], is_inside: NDArray[np.bool_], started: float
+) -> GraphArrays:
+    """Return the graph of some vertices of all, and of some of this rank's edges, which are among them. Collective."""
+    group = graph.group
     numbers = np.cumsum(is_kept) - 1
     own = slice(graph.first_row, graph.first_row + graph.num_rows)
     bounds = np.concatenate([[0], numbers + 1])[graph.row_bounds]
 
     kept_rows = np.flatnonzero(is_kept[own])
-    degrees = (graph.offsets[1:] - graph.offsets[:-1]).view(np.int64)
-    is_inside = np.repeat(is_kept[own], degrees) & is_kept[graph.targets]
     before = np.concatenate([[0], np.cumsum(is_inside)])
     in_row = before[graph.offsets[1:].view(np.int64)] - before[graph.offsets[:-1].view(np.int64)]
     offsets = np.concatenate([[0], np.cumsum(in_row[kept_rows])]).astype(np.uint64)
@@ -82,6 +117,33 @@ def _named_by_any_rank(graph: GraphArrays, ids: ArrayLike) -> NDArray[np.bool_]:
         return marks
 
     return graph.group.all_reduce(together(marked, graph.group), "max").view(np.bool_)
+
+
+def _pairs_of_all_ranks(graph: GraphArrays, sources: ArrayLike, targets: ArrayLike) -> NDArray[np.int64]:
+    """Return the gids of the pairs that any rank names, [2, pairs]. Collective."""
+
+    def read() -> list[NDArray[Any]]:
+        ends = [as_ids(given, name).ravel() for given, name in ((sources, "sources"), (targets, "targets"))]
+        if ends[0].size != ends[1].size:
+            raise GraphError(
+                f"sources has {ends[0].size:,} ids and targets {ends[1].size:,}: give one each an edge"
+            )
+        return ends
+
+    ends = together(read, graph.group)
+    gids = [
+        graph.ids.to_gids(oids) if graph.group.size > 1 or oids.size else np.empty(0, np.int64)
+        for oids in ends
+    ]
+
+    def check() -> None:
+        for name, oids, found in zip(("sources", "targets"), ends, gids, strict=True):
+            if (found < 0).any():
+                unknown = oids[int(np.argmin(found))].item()
+                raise GraphError(f"{name} names {unknown!r}, and the graph has no such vertex")
+
+    together(check, graph.group)
+    return np.stack([np.concatenate(graph.group.all_gather_array(found.astype(np.int64))) for found in gids])
 
 
 def _ids_of(oids: NDArray[Any], bounds: NDArray[np.int64], group: Group) -> Ids:

@@ -48,6 +48,39 @@ def test_a_subgraph_has_what_its_vertices_had(sample, size, run_ranks):
 
 
 @pytest.mark.parametrize("size", [1, 3])
+def test_a_subgraph_of_edges_has_these_and_their_ends(sample, size, run_ranks):
+    whole = with_columns(sample)
+    pairs = sorted({edge[:2] for edge in edges(whole)}, key=str)[::2]
+    turned = [pair if whole.directed or at % 2 else pair[::-1] for at, pair in enumerate(pairs)]
+    ages = dict(zip(ids(whole), whole.vertex_columns["age"].tolist(), strict=True))
+
+    def cut(group: Any) -> tuple[Any, ...]:
+        mine = turned[group.rank :: size]
+        graph = with_columns(sample, group=group).edge_subgraph([a for a, _ in mine], [b for _, b in mine])
+        own = np.arange(graph.first_row, graph.first_row + graph.num_rows)
+        return ids(graph), edges(graph), graph.ids.to_oids(own).tolist(), graph.vertex_columns["age"].tolist()
+
+    parts = run_ranks(size, cut)
+    expected = [edge for edge in edges(whole) if edge[:2] in pairs]
+    assert [edge for part in parts for edge in part[1]] == expected
+    chosen = [v for v in ids(whole) if any(v in pair for pair in pairs)]
+    assert all(part[0] == chosen for part in parts)
+    assert {v: age for part in parts for v, age in zip(*part[2:], strict=True)} == {
+        v: ages[v] for v in chosen
+    }
+
+
+def test_edges_that_are_not_there_are_named() -> None:
+    graph = Graph.from_edges([1, 2], [2, 3])
+    with pytest.raises(GraphError, match="no edge from 2 to 1"):
+        graph.edge_subgraph([1, 2], [2, 1])
+    with pytest.raises(GraphError, match="targets names 9"):
+        graph.edge_subgraph([1], [9])
+    with pytest.raises(GraphError, match="sources has 2 ids and targets 1"):
+        graph.edge_subgraph([1, 2], [2])
+
+
+@pytest.mark.parametrize("size", [1, 3])
 @pytest.mark.parametrize("given", ["all", "own rows"])
 def test_contracted_weights_are_sums(sample, size, given, run_ranks):
     whole = sample.build()
