@@ -6,18 +6,36 @@ import os
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.errors import ComputeError
 from sigps.model.vertex import Aggregator
 from sigps.native.builder import Site
+from sigps.native.kernel import LoopFaultError
 from sigps.native.operators import PROBLEMS, Fault
+from sigps.native.primitives import sender
 
-__all__ = ["error_at", "error_of", "id_of", "master_error_of"]
+__all__ = ["KeptFault", "error_at", "error_in_loop", "error_of", "id_of", "master_error_of"]
 
 _PACKAGE = str(Path(__file__).parents[1])
 _APPS = f"{os.sep}apps{os.sep}"
+
+
+class KeptFault(NamedTuple):
+    """A fault that a partition on a GPU kept.
+
+    Attributes:
+        number: Its position in the sites of the program's functions, from 1; 0 where there is none.
+        superstep: When it happened.
+        is_of_one: Whether it is one vertex's.
+        vertex_id: That one's id, as compute() names it.
+    """
+
+    number: int
+    superstep: int
+    is_of_one: bool
+    vertex_id: int
 
 
 def error_of(
@@ -37,6 +55,22 @@ def error_of(
     who = "messages" if vertex_id is None else f"vertex {vertex_id}"
     who = next((f"aggregator {a.name!r}" for a in aggregators if a.place == (file, line)), who)
     return ComputeError(PROBLEMS[kind], who=who, superstep=superstep, file=file, line=line)
+
+
+def error_in_loop(
+    fault: LoopFaultError,
+    subgraph: Subgraph,
+    superstep: int,
+    aggregators: Sequence[Aggregator[Any]] = (),
+) -> BaseException:
+    """Return the error of a fault of a loop over a partition's vertices.
+
+    A fault of the edge function is its sender's, in the superstep before: loops call it where the message is read.
+    """
+    lid = fault.at
+    if lid < -1:
+        lid, superstep = int(sender(lid)), max(superstep - 1, 0)
+    return error_of(fault.site, id_of(subgraph, lid) if lid >= 0 else None, superstep, aggregators)
 
 
 def master_error_of(site: Site, name: str, superstep: int) -> ComputeError:

@@ -772,8 +772,13 @@ class Expressions:
         if self._emitter.emits:
             e = self._emitter
             happens = e.compare("!=", INT, fault.handle, e.constant(INT, 0))
-            place = e.binary("<<", INT, self._position(at), e.constant(INT, 24))
-            e.if_rarely(happens, lambda: self._keep_fault(e.binary("|", INT, place, fault.handle)))
+            position = self._position(at)
+
+            def keep() -> None:
+                place = e.binary("<<", INT, position, e.constant(INT, 24))
+                self._keep_fault(e.binary("|", INT, place, fault.handle))
+
+            e.if_rarely(happens, keep)
         return Value(NONE)
 
     def _edge_at(self, values: Sequence[Value]) -> Value:

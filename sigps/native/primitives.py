@@ -38,6 +38,7 @@ __all__ = [
     "prefetch",
     "scratch",
     "scratch_rows",
+    "sender",
     "store_row",
     "table_at",
     "table_size",
@@ -208,7 +209,15 @@ VALUE_FUNCTIONS = {
 
 
 def keep_fault(at: int, fault: int) -> None:
-    """Let the loop end with a fault that happened at a vertex, unless one happened before; nothing where it is 0."""
+    """Let the loop end with a fault, unless one happened before; nothing where it is 0.
+
+    `at` is the vertex, -1 for none, or `sender(s)`.
+    """
+
+
+def sender(s: Any) -> Any:
+    """Return what stands in `keep_fault` for the sender of a message, which sent it a superstep before; and back."""
+    return -2 - np.int64(s)
 
 
 def has_fault() -> bool:

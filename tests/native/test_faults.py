@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from cells import program_of
 from fault_cases import CASES, assert_faults
 from thread_group import ThreadGroup, run_ranks
 
-from sigps import CompileError, ComputeError, Graph, run
+from sigps import CompileError, ComputeError, Graph, Vertex, run
 
 RING = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
 """Every vertex has one in-edge and one out-edge."""
@@ -180,6 +182,41 @@ def test_a_fault_on_one_rank_ends_all() -> None:
 
     with pytest.raises(ComputeError, match="in vertex 3, superstep 0"):
         run_ranks(2, one)
+
+
+NAMED_GRAPH = ([10, 20, 30, 40, 10, 20, 30, 40], [20, 30, 40, 10, 30, 40, 10, 20])
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        {"device": "python"},
+        {"direction": "pull", "threads": 2},
+        {"direction": "push", "threads": 1},
+        {"direction": "push", "threads": 2},
+        {"schedule": "edge"},
+    ],
+    ids=lambda way: "-".join(map(str, way.values())),
+)
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_message_without_a_result_is_its_senders(ranks: int, way: dict[str, Any]) -> None:
+    """By its id, in the superstep in which it sends, wherever the message is read: a ghost's, too."""
+    sends = (
+        "self.send_to_neighbors(1 // (self.id - 30))",
+        "for edge in self.out_edges:\n        self.send(edge, 7 % (self.id - edge.target + 10))",
+    )
+    reads = "self.n = max(messages, default=0)", "for m in messages:\n    self.n = self.n % 5 * 2 + m"
+    for line, who in zip(sends, ("vertex 30, superstep 2", r"vertex [123]0, superstep 2"), strict=True):
+        for read in reads[: 1 if way.get("schedule") == "edge" else 2]:
+            body = f"{read}\nif self.superstep == 2:\n    {line}\nelif self.superstep == 4:\n    self.vote_to_halt()"
+            program = program_of(body, FIELDS, message="message=int")
+
+            def one(group: ThreadGroup, program: Vertex = program) -> None:
+                run(program, Graph.from_edges(*NAMED_GRAPH, group=group if ranks > 1 else None), **way)
+
+            with pytest.raises(ComputeError, match=f"in {who}") as caught:
+                run_ranks(ranks, one)
+            assert caught.value.source == line.splitlines()[-1].strip()
 
 
 def test_what_does_not_overflow_is_exact() -> None:

@@ -22,8 +22,8 @@ from sigps.compiler.cuda.adapters import Layout, num_cells
 from sigps.compiler.cuda.functions import Functions
 from sigps.compiler.frontend.analysis import analyse
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
-from sigps.kernels.cuda.abi import ARGUMENTS, FAULT_SHIFT, HALT, OVERFLOW, RETIRE, SENT, WROTE
-from sigps.kernels.cuda.lease import FAULT_BITS, NO_VERTEX
+from sigps.kernels.cuda.abi import ARGUMENTS, FAULT_OF_EDGE, FAULT_SHIFT, HALT, OVERFLOW, RETIRE, SENT, WROTE
+from sigps.kernels.cuda.lease import FAULT_BITS, NO_VERTEX, OF_SENDER
 
 IDLE, PASSES = 255, 1
 
@@ -57,6 +57,13 @@ class Memory:
         """Keep a fault as `faults.cuh` does."""
         if fault:
             self.fault = max(self.fault, (~v & NO_VERTEX) << FAULT_BITS | fault)
+
+    def keep_fault_of_edge(self, source: int, target: int, brought: int) -> None:
+        """Keep a fault of what `sigps_deliver` returned, as `faults.cuh` does."""
+        is_senders = bool(brought & FAULT_OF_EDGE)
+        before, self.fault = self.fault, 0
+        self.keep_fault(source if is_senders else target, brought >> FAULT_SHIFT)
+        self.fault = max(before, self.fault | (OF_SENDER if is_senders else 0))
 
     def arguments(self, address: Callable[[Any], int], columns: str = "columns") -> Any:
         """Return filled `Arguments`; `address` tells where an array lies.
@@ -167,7 +174,7 @@ class OnHost:
         record = _at(m.records[source])
         deliver = self._f["sigps_deliver"]
         brought = deliver(arguments, superstep - 1, record, source, target, edge, _at(value))
-        m.keep_fault(target, brought >> FAULT_SHIFT)
+        m.keep_fault_of_edge(source, target, brought)
         return bool(brought & PASSES)
 
     def fold(self, totals: Any, given: Any) -> int:

@@ -19,6 +19,7 @@ from sigps.native.primitives import (
     load_row,
     lost_in_max,
     pick,
+    sender,
     store_row,
 )
 from sigps.native.trees import walk
@@ -120,7 +121,7 @@ def _deliver(names: dict[str, Any], lists: bool, needs_end_ids: bool) -> Any:
         target = np.int64(ids[v]) if needs_end_ids and len(ids) > 0 else np.int64(v)
         sent_in = (arguments.superstep - 1, arguments.num_vertices, arguments.num_edges)
         (passes, message), fault = edge(sent_in, arguments.params, record, source, target, columns)
-        keep_fault(v, fault)
+        keep_fault(sender(s), fault)
         if lists:
             return passes, message
         read_in = (arguments.superstep, arguments.num_vertices, arguments.num_edges)

@@ -20,7 +20,7 @@ import numpy as np
 from sigps.compiler.cpu.inference import argument_types
 from sigps.compiler.cuda.teams import divides
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
-from sigps.kernels.cuda.abi import FAULT_SHIFT, OVERFLOW, SENT, WROTE
+from sigps.kernels.cuda.abi import FAULT_OF_EDGE, FAULT_SHIFT, OVERFLOW, SENT, WROTE
 from sigps.native.builder import Functions, Instance
 from sigps.native.cpp import CppFunctions, cpp_type
 from sigps.native.primitives import External
@@ -319,6 +319,7 @@ class _Source:
         body, instance = self._called("edge", given, "r")
         passes, message = _numbered(instance.result, "r")
         row, fault = layout.message, "r_fault"
+        of_edge = f"(r_fault != 0 ? {FAULT_OF_EDGE}u : 0u)"
         if not self._is_listed:
             lines, lifted = self._called(
                 "lift", [*env_at("superstep + 1"), *params, *self._message(message)], "s"
@@ -326,7 +327,7 @@ class _Source:
             body += lines
             row, message = layout.slots, _all(lifted, "s")
             fault = f"(r_fault != 0 || !{passes[0]} ? r_fault : s_fault)"
-        result = f"return ({passes[0]} ? 1u : 0u) | {fault} << {FAULT_SHIFT};"
+        result = f"return ({passes[0]} ? 1u : 0u) | {of_edge} | {fault} << {FAULT_SHIFT};"
         return definition(head, [*body, *_stores("value", row, message), result])
 
     def _message(self, values: Sequence[str]) -> list[str]:

@@ -26,7 +26,7 @@ from sigps.compiler.program import HALT, SENT
 from sigps.compiler.proofs.linear import Linear
 from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
-from sigps.engine.compute_errors import error_of, id_of
+from sigps.engine.compute_errors import error_in_loop
 from sigps.engine.cpu.live import Arrays, EdgeChanges, LiveRows, Spending
 from sigps.engine.cpu.work import edges_of
 from sigps.engine.partition.edge_list import EdgeList
@@ -255,8 +255,7 @@ class LinearEngine:
                 vertices, *self._given(self._pull), states, slots, read, after, sent, flags, given
             )
         except LoopFaultError as fault:
-            vertex = id_of(self._subgraph, fault.at) if fault.at >= 0 else None
-            raise error_of(fault.site, vertex, _LOOKED_AT, native.program.aggregators) from None
+            raise error_in_loop(fault, self._subgraph, _LOOKED_AT, native.program.aggregators) from None
         lost_of = np.zeros(vertices.size) if self._claim.lost is None else given[self._claim.lost][vertices]
         return after[vertices], sent[vertices], flags[vertices], lost_of
 

@@ -31,7 +31,7 @@ from sigps.compiler.program import Consumption
 from sigps.compiler.proofs.rounds import Rounds
 from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
-from sigps.engine.compute_errors import error_of, id_of
+from sigps.engine.compute_errors import error_in_loop
 from sigps.engine.cpu.direct_messages import new_table
 from sigps.engine.cpu.live import Arrays, EdgeChanges, LiveRows, Spending
 from sigps.engine.cpu.measures import LiveMeasures
@@ -375,8 +375,7 @@ class RoundsEngine:
         try:
             found = self._threads.map(work, [listed for listed in lists if listed.size])
         except LoopFaultError as fault:
-            vertex = id_of(self._subgraph, fault.at) if fault.at >= 0 else None
-            raise error_of(fault.site, vertex, superstep, native.program.aggregators) from None
+            raise error_in_loop(fault, self._subgraph, superstep, native.program.aggregators) from None
         return sum(int(sent) for sent, _ in found), any(active for _, active in found)
 
     def _run_listed(

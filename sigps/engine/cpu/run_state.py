@@ -13,7 +13,7 @@ from sigps.compiler.cpu.native import NativeProgram
 from sigps.compiler.cpu.rows import rows
 from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
-from sigps.engine.compute_errors import error_of, id_of
+from sigps.engine.compute_errors import error_in_loop
 from sigps.engine.counters import Counters
 from sigps.engine.cpu.work import edges_of, split_list, walked_edges, with_marks
 from sigps.engine.exchange import Exchange
@@ -132,8 +132,7 @@ class RunState:
 
     def error_of(self, fault: LoopFaultError, superstep: int) -> BaseException:
         """Return the error of a vertex whose arithmetic had no result, or whose loop was interrupted."""
-        vertex_id = id_of(self.subgraph, fault.at) if fault.at >= 0 else None
-        return error_of(fault.site, vertex_id, superstep, self.program.aggregators)
+        return error_in_loop(fault, self.subgraph, superstep, self.program.aggregators)
 
     def loop(self, name: str) -> Kernel:
         """Return a compiled loop of the variant at hand."""

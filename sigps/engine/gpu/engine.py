@@ -22,7 +22,7 @@ from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgr
 from sigps.device.cuda import Gpu, fits, free_bytes
 from sigps.device.transfers import copy_within, fill_with, send
 from sigps.engine.aggregates import Aggregates
-from sigps.engine.compute_errors import error_of, id_of
+from sigps.engine.compute_errors import KeptFault, error_of, id_of
 from sigps.engine.direction import (
     Direction,
     Schedule,
@@ -62,6 +62,7 @@ from sigps.kernels.cuda.lease import (
     MASTER_FAULTED,
     NO_CAPACITY,
     NO_VERTEX,
+    OF_SENDER,
     PEER_LOST,
     RUNNING,
     SMALL_BEFORE_SWITCH,
@@ -513,13 +514,15 @@ class GpuEngine:
         compiled, vertex = self._variant.compiled, ~(word >> FAULT_BITS) & NO_VERTEX
         is_of_one = bool(word) and vertex != NO_VERTEX
         vertex_id = id_of(self._subgraph, self._graph.numbering.host_lid(vertex)) if is_of_one else 0
-        fault, is_of_one, vertex_id = self._first_fault(word & (1 << FAULT_BITS) - 1, is_of_one, vertex_id)
-        site = compiled.find_site(self._running, fault)
-        raise error_of(site, vertex_id if is_of_one else None, self.superstep, self._program.aggregators)
+        number, superstep = word & (1 << FAULT_BITS) - 1, self.superstep - bool(word & OF_SENDER)
+        first = self._first_fault(KeptFault(number, superstep, is_of_one, vertex_id))
+        site = compiled.find_site(self._running, first.number)
+        vertex_named = first.vertex_id if first.is_of_one else None
+        raise error_of(site, vertex_named, first.superstep, self._program.aggregators)
 
-    def _first_fault(self, fault: int, is_of_one: bool, vertex_id: int) -> tuple[int, bool, int]:
-        """Return the fault of the first partition that has one: it, whether it is one vertex's, and that one's id."""
-        return fault, is_of_one, vertex_id
+    def _first_fault(self, mine: KeptFault) -> KeptFault:
+        """Return the first fault of all partitions, by superstep and then by partition."""
+        return mine
 
     def _grow_direct(self, control: Any) -> None:
         """Make capacity for the direct messages of a superstep that ran out of it, and let it go on."""

@@ -83,8 +83,10 @@ class Numbering:
         return slice(0, self.num_owned) if self.is_hosts else self.lids
 
     def host_lid(self, lid: int) -> int:
-        """Return the local id that an owned vertex has on the host. O(num_owned)."""
-        return lid if self.is_hosts else int(np.flatnonzero(self.lids_on_host[: self.num_owned] == lid)[0])
+        """Return the local id that a vertex has on the host. O(num_owned + num_ghosts)."""
+        if self.is_hosts and lid < self.num_owned:
+            return lid
+        return int(np.flatnonzero(self.lids_on_host == lid)[0])
 
     def gids(self) -> Any:
         """Return the gid of each owned vertex, [num_owned], int64; made each time."""

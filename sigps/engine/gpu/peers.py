@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sigps.compiler.program import Delivery
 from sigps.device.cuda import check_fits
+from sigps.engine.compute_errors import KeptFault
 from sigps.engine.gpu.engine import GpuEngine
 from sigps.engine.gpu.halo_layout import HaloLayout, lay_out_halo
 from sigps.engine.gpu.memory_plan import direct_arrays
@@ -243,10 +244,10 @@ class GpuPeerEngine(GpuEngine):
         self._publish_first(num_senders, edges)
         self._wait_for_hosts()  # none publishes to a GPU that has yet to clear the bits of its ghosts
 
-    def _first_fault(self, fault: int, is_of_one: bool, vertex_id: int) -> tuple[int, bool, int]:
-        mine = np.array([fault, is_of_one, vertex_id], dtype=np.int64)
-        first = next(row for row in self._exchange.gather(mine).tolist() if row[0])
-        return first[0], bool(first[1]), first[2]
+    def _first_fault(self, mine: KeptFault) -> KeptFault:
+        rows = self._exchange.gather(np.array(mine, dtype=np.int64)).tolist()
+        first = min((KeptFault(*row) for row in rows if row[0]), key=lambda kept: kept.superstep)
+        return first._replace(is_of_one=bool(first.is_of_one))
 
     def _everywhere(self, holds: bool) -> bool:
         return bool(self._exchange.gather(np.array([holds], dtype=np.int64)).all())

@@ -61,8 +61,10 @@ enum Flag : uint32_t {
 // not retired.
 enum MasterFlag : uint32_t { STOP = 1, WAKE = 2 };
 
-// A bit that deliver returns: the edge brings something.
+// Bits that deliver returns: the edge brings something; the fault is the edge
+// function's, and so the sender's.
 constexpr uint32_t PASSES = 1;
+constexpr uint32_t FAULT_OF_EDGE = 2;
 
 // Above the bits that compute and deliver return stands the fault. A fault is
 // 0, or where and how arithmetic had no result: a position in the sites of the

@@ -11,6 +11,7 @@ import numpy as np
 
 __all__ = [
     "ARGUMENTS",
+    "FAULT_OF_EDGE",
     "FAULT_SHIFT",
     "HALT",
     "OVERFLOW",
@@ -23,7 +24,7 @@ __all__ = [
 ]
 
 HALT, RETIRE, SENT, OVERFLOW, WROTE = 1, 2, 4, 8, 16
-FAULT_SHIFT = 8
+FAULT_SHIFT, FAULT_OF_EDGE = 8, 2
 
 _FILES = ("abi.cuh", "edges.cuh", "grid.cuh", "direction.cuh", "lease.cuh", "triangles.cu", "path_lengths.cu")
 

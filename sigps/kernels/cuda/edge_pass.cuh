@@ -77,9 +77,11 @@ __device__ inline void pass_edges(const Lease &lease,
       bool arrives =
           sent[k] && !(now.any_retired && lease.status[targets[k]] == RETIRED);
       Occasion when{lease.in, now.superstep, targets[k]};
-      if (arrives && when.passes(sigps_deliver(
-                         &lease.in, now.superstep - 1, &records[k], sources[k],
-                         targets[k], first + 32 * k, &value)))
+      if (arrives &&
+          when.passes(sigps_deliver(&lease.in, now.superstep - 1, &records[k],
+                                    sources[k], targets[k], first + 32 * k,
+                                    &value),
+                      sources[k]))
         put(mine, value, when);
       put_warp(lease, now, targets[k], mine);
     }

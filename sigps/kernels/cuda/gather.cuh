@@ -138,9 +138,11 @@ __device__ inline void receive(const Lease &lease, const NextSuperstep &now,
       if (is_partial[k]) {
         memcpy(&value, &records[k], sizeof(Slots));
         put(inbox, value, when);
-      } else if (when.passes(sigps_deliver(
-                     &lease.in, now.superstep - 1, &records[k], sources[k], v,
-                     position + uint64_t(k) * step, &value)))
+      } else if (when.passes(sigps_deliver(&lease.in, now.superstep - 1,
+                                           &records[k], sources[k], v,
+                                           position + uint64_t(k) * step,
+                                           &value),
+                             sources[k]))
         put(inbox, value, when);
     }
   }
@@ -162,9 +164,11 @@ __device__ inline void receive(const Lease &lease, const NextSuperstep &now,
       return;
     Slots value;
     const Record *record = IN_PLACE ? &outbox.records[sources[k]] : &records[k];
-    if (sent[k] && when.passes(sigps_deliver(
-                       &lease.in, now.superstep - 1, record, sources[k], v,
-                       position + uint64_t(k) * step, &value)))
+    if (sent[k] &&
+        when.passes(sigps_deliver(&lease.in, now.superstep - 1, record,
+                                  sources[k], v, position + uint64_t(k) * step,
+                                  &value),
+                    sources[k]))
       put(inbox, value, when);
   }
 }

@@ -78,9 +78,11 @@ for_messages(const Lease &lease, const NextSuperstep &now, uint32_t v,
     for (uint32_t k = 0; k < COUNT; k++) {
       Slots value;
       uint64_t edge = i + k * stride;
-      if (sent[k] && when.passes(sigps_deliver(
-                         &lease.in, now.superstep - 1, &records[k], sources[k],
-                         v, row.first + edge * row.step, &value)))
+      if (sent[k] &&
+          when.passes(sigps_deliver(&lease.in, now.superstep - 1, &records[k],
+                                    sources[k], v, row.first + edge * row.step,
+                                    &value),
+                      sources[k]))
         use(keyed(value));
     }
   }

@@ -27,7 +27,7 @@ __device__ inline bool receive_listed(const Lease &lease,
       sigps_deliver(&lease.in, now.superstep - 1,
                     HAS_RECORD ? &lease.records[parity][source] : nullptr,
                     source, v, edge, &message);
-  keep_fault(lease.in, now.superstep, v, brought >> FAULT_SHIFT);
+  keep_fault_of_edge(lease.in, now.superstep, source, v, brought);
   return brought & PASSES;
 }
 

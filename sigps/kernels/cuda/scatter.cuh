@@ -64,7 +64,7 @@ __device__ inline bool send(const Lease &lease, const NextSuperstep &now,
       HAS_RECORD ? &lease.records[route.arrival & 1][source] : nullptr, source,
       target, position, &value);
   Occasion when{lease.out, route.arrival, target};
-  if (has_retired || !when.passes(brought))
+  if (has_retired || !when.passes(brought, source))
     return false;
   combine_in_memory(&lease.inboxes[route.inbox][target], value, when);
   if (was_touched)

@@ -102,7 +102,8 @@ receive_word(const Lease &lease, const NextSuperstep &now,
     Slots value;
     if (sent && when.passes(sigps_deliver(&lease.in, now.superstep - 1,
                                           &records[half], segment.first + place,
-                                          row, position + half, &value)))
+                                          row, position + half, &value),
+                            segment.first + place))
       put(inbox, value, when);
   }
 }

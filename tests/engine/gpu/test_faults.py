@@ -25,7 +25,8 @@ def test_the_engine_without_a_gpu(name: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    "name", ["division", "sum", "along_an_edge", "sent_directly", "aggregator", "edge_state"]
+    "name",
+    ["division", "sum", "along_an_edge", "of_the_senders_id", "sent_directly", "aggregator", "edge_state"],
 )
 def test_ranks_without_a_gpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     use_host_as_gpu(monkeypatch)
@@ -91,9 +92,10 @@ def test_the_small_frontier_kernel_ends_in_its_superstep() -> None:
     """A path's supersteps are run by one cluster, which delivers messages a superstep ahead of their faults."""
     for name in ("deep_in_a_path", "deep_along_an_edge"):
         case = CASES[name]
-        for left in (case.superstep, case.superstep + 1):  # type: ignore[operator]
+        read_in = case.superstep + (name == "deep_along_an_edge")  # type: ignore[operator]
+        for left in (read_in, read_in + 1):
             options: dict[str, Any] = {"device": "cuda", "max_supersteps": left}
-            if left == case.superstep:
+            if left == read_in:
                 assert run(case.program(), case.graph(None), **options).supersteps == left
             else:
                 with pytest.raises(ComputeError, match=f"superstep {case.superstep}"):
