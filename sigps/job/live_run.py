@@ -139,12 +139,12 @@ class LiveRun:
         return "" if isinstance(guard, str) else refusal(guard, self._affected(rows))
 
     def go_on(self, guard: Guard) -> Result | None:
-        """Return the result after the changes that `follow` took; None where a full run is to follow."""
+        """Return the result after the changes that `follow` took; None where a full run is to follow, or cannot."""
         from sigps.engine.cpu.live import Spending
 
         self._spending = Spending(allowance(guard, self._full_messages) if self._engine.gives_up else None)
         stats = self._engine.go_on(self._inserts, self._deletes, self._spending)
-        return None if stats is None else self._result(stats)
+        return None if stats is None or self.obstacle else self._result(stats)
 
     def given_up(self) -> str:
         """Say why the incremental run was given up."""

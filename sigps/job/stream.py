@@ -184,10 +184,12 @@ class Stream:
         newer = graph.apply(batch.inserts, batch.deletes, vertices=batch.vertices, missing=self._missing)
         if window is not None and step is not None:
             window.take(step)
+        live = self._live
         try:
             result = self._follow(newer)
         except SigpsError:
-            self._forget("a batch before ended with an error")
+            if live is not None:
+                self._forget(live, "a batch before ended with an error")
             raise
         self._result = _Held(result)
         self.graph = newer
@@ -218,13 +220,20 @@ class Stream:
             result = run(self._program, self.graph, **self._options)
         return LiveResult.of(result, "full", "the first run", result.ids, None)
 
-    def _forget(self, why: str) -> None:
-        """Let go of a run that ended in the middle of a batch; the last result is made again."""
-        if self._live is not None:
-            self._live.close()
-            self._live, self._why = None, why
+    def _forget(self, live: LiveRun, why: str) -> None:
+        """Let go of a run that ended in the middle of a batch; the last result is made again.
+
+        Within a tolerance a run begins anew on the version before: full runs have no tolerance.
+        """
+        live.close()
+        self._live, self._why = None, why
+        result = None
+        if self._tolerance is not None:
+            self._live, self._why = self._begun(self.graph)
+            result = self._live.full() if self._live is not None else None
+        if result is None:
             result = run(self._program, self.graph, **self._options)
-            self._result = _Held(LiveResult.of(result, "full", why, result.ids[:0], None))
+        self._result = _Held(LiveResult.of(result, "full", why, result.ids[:0], None))
 
     def _stop_following(self) -> None:
         """Let go of a run that cannot go on: all batches run in full from now on."""

@@ -124,3 +124,20 @@ def test_what_does_not_go_on_is_refused(program: Vertex, options: dict[str, Any]
     graph = Graph.from_edges([0, 1, 2, 3, 0, 1], [1, 2, 3, 0, 2, 3], directed=False)
     with pytest.raises(ConfigError, match=message):
         sigps.stream(program, graph, **{"device": "cpu", "tolerance": 1e-6} | options)
+
+
+def test_a_batch_that_has_no_solution_is_refused_and_the_stream_goes_on() -> None:
+    ring, program = np.arange(8), Katz(attenuation=0.3)
+    graph = Graph.from_edges(ring, np.roll(ring, -1))
+    everyone = [part.ravel() for part in np.meshgrid(ring, ring)]
+    with sigps.stream(program, graph, device="cpu", tolerance=1e-9, guard="incremental") as live:
+        for _ in range(2):
+            with pytest.raises(ConfigError, match="does not come to rest"):
+                live.apply(inserts=everyone)
+            assert live.graph.num_edges == 8
+            assert live.result["score"] == pytest.approx(np.full(8, 1 / 0.7), rel=1e-9)
+        result = live.apply(inserts=([0], [2]))
+        arcs = np.roll(np.eye(8), 1, axis=0)
+        arcs[2, 0] = 1
+        assert result["score"] == pytest.approx(np.linalg.solve(np.eye(8) - 0.3 * arcs, np.ones(8)), rel=1e-9)
+        assert result.path == "incremental"

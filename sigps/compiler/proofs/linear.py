@@ -21,6 +21,7 @@ from typing import Any
 from sigps.compiler.program import HALT, SENT, Consumption, Delivery, VertexProgram
 from sigps.compiler.proofs.monotone import all_answers, meanings
 from sigps.compiler.proofs.opaque import Casts, functions, may_not_end
+from sigps.compiler.proofs.rounds import names_read
 from sigps.compiler.proofs.together import acts_together
 
 __all__ = ["Linear", "linear"]
@@ -51,6 +52,10 @@ def linear(program: VertexProgram) -> Linear | str:
         return "compute() has a loop"
     if not acts_together(program):
         return "vertices do not all send together, and halt together"
+    if any("__num_edges" in names_read(function) for function in program.module.body):
+        return "it reads the number of edges, which updates change"
+    if "__superstep" in names_read(program.function("edge")):
+        return "what an edge passes depends on the superstep"
     try:
         return _claim(program)
     except Exception:  # an opaque value was used for more than it supports
@@ -175,10 +180,8 @@ class _Term:
     def _multiplied(self, other: Any, sign: str, *, swapped: bool = False) -> Any:
         if isinstance(other, _Other):
             return other
-        text = repr(other)
-        unknowns: frozenset[str] = frozenset()
-        if isinstance(other, _Term):
-            text, unknowns = other.text, other.unknowns
+        text = other.text if isinstance(other, _Term) else repr(float(other))
+        unknowns = other.unknowns if isinstance(other, _Term) else frozenset()
         divisor = self.unknowns if swapped else unknowns
         if (self.unknowns and unknowns) or (sign == "/" and divisor):
             return _Other(self._ask)

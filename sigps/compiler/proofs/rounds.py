@@ -19,7 +19,7 @@ from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.compiler.proofs.together import acts_together
 from sigps.native.trees import walk
 
-__all__ = ["Rounds", "rounds"]
+__all__ = ["Rounds", "names_read", "rounds"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def rounds(program: VertexProgram) -> Rounds | str:
         return "it keeps values on edges, or looks through rows of neighbours"
     if not acts_together(program):
         return "vertices do not all send together, and halt together"
-    read = {name for function in program.module.body for name in _read(function)}
+    read = {name for function in program.module.body for name in names_read(function)}
     if any(name.startswith("__a_") for name in read):
         return "compute() reads an aggregator, which an update may change for all vertices"
     if "__num_edges" in read:
@@ -66,13 +66,13 @@ def rounds(program: VertexProgram) -> Rounds | str:
     return Rounds(constant, sent, "__num_vertices" in read)
 
 
-def _read(tree: ast.AST) -> set[str]:
+def names_read(tree: ast.AST) -> set[str]:
     """Return the names that are read, but for those of which an aggregator's value is only made (`cpu/exact.py`)."""
     if isinstance(tree, ast.Assign) and all(ast.unparse(t).startswith("__a_") for t in tree.targets):
         return set()
     if isinstance(tree, ast.Name):
         return {tree.id} if isinstance(tree.ctx, ast.Load) else set()
-    return {name for child in ast.iter_child_nodes(tree) for name in _read(child)}
+    return {name for child in ast.iter_child_nodes(tree) for name in names_read(child)}
 
 
 def _is_set_at_first(compute: ast.FunctionDef, name: str) -> bool:

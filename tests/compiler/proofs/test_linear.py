@@ -30,6 +30,22 @@ def rounds_of(step: str, sent: str = "self.x") -> Vertex:
     )
 
 
+def passing(message: str) -> Vertex:
+    """Return a program that sends this along each edge in each of 50 rounds."""
+    return program_of(
+        f"""
+        if self.superstep > 0:
+            self.x = 1.0 + 0.1 * sum(messages)
+        if self.superstep >= 50:
+            self.vote_to_halt()
+        else:
+            for edge in self.out_edges:
+                self.send(edge, {message})
+        """,
+        FIELDS,
+    )
+
+
 @pytest.mark.parametrize(
     ("program", "expected"),
     [
@@ -58,6 +74,9 @@ def test_linear_programs(program: Vertex, expected: Linear) -> None:
         (rounds_of("self.x = 1.0 + 0.5 * g + self.most"), "more than one aggregator"),
         (rounds_of("self.x = (1.0 if abs(self.x) > 3.0 else 2.0) + 0.5 * g"), "not always the same"),
         (rounds_of("self.x = 1.0 + 0.5 * g", sent="self.x * self.x"), "what is sent is not linear"),
+        (rounds_of("self.x = 1.0 + self.num_edges + 0.1 * g"), "reads the number of edges"),
+        (rounds_of("self.x = 1.0 + 0.1 * g", sent="self.x / self.num_edges"), "reads the number of edges"),
+        (passing("edge.weight * self.x / (1 + self.superstep)"), "depends on the superstep"),
     ],
 )
 def test_others(program: Vertex, reason: str) -> None:
