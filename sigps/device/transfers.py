@@ -10,6 +10,7 @@ import math
 import queue
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -165,30 +166,54 @@ class _Pages:
     """Memory for answers: that of an array which nobody holds any longer serves the next one of as many bytes."""
 
     def __init__(self) -> None:
-        self._free: dict[int, list[NDArray[np.uint8]]] = {}
+        self._free: dict[int, list[NDArray[np.uint8]]] = {}  # the size that was given back last is the last
         self._kept = 0
-        self._lock = (
-            threading.RLock()
-        )  # an array may be given back by the collector while this thread holds it
+        self._lock = threading.Lock()
+        self._returned: deque[NDArray[np.uint8]] = deque()
 
     def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
         """Return an array whose values are undefined."""
         num_bytes = math.prod(shape) * dtype.itemsize
         with self._lock:
-            free = self._free.get(num_bytes)
-            raw = free.pop() if free else None
-            if raw is not None:
-                self._kept -= num_bytes
+            raw = self._taken(num_bytes)
+        self._keep_returned()
         if raw is None:
             raw = np.empty(num_bytes, np.uint8)
         found: NDArray[Any] = np.asarray(_Owner(raw, self)).view(dtype).reshape(shape)
         return found
 
     def give_back(self, raw: NDArray[np.uint8]) -> None:
-        with self._lock:
-            if self._kept + raw.nbytes <= _MOST_KEPT_BYTES:
-                self._free.setdefault(raw.nbytes, []).append(raw)
-                self._kept += raw.nbytes
+        """Keep memory for later arrays. Waits for nothing: the collector may call it where this thread has the lock."""
+        self._returned.append(raw)
+        self._keep_returned()
+
+    def _keep_returned(self) -> None:
+        while self._returned and self._lock.acquire(blocking=False):
+            try:
+                while self._returned:
+                    self._keep(self._returned.popleft())
+            finally:
+                self._lock.release()
+
+    def _keep(self, raw: NDArray[np.uint8]) -> None:
+        """Keep memory, instead of that of the sizes that were given back longest ago. The lock is held."""
+        size = raw.nbytes
+        if size > _MOST_KEPT_BYTES:
+            return
+        self._free[size] = [*self._free.pop(size, ()), raw]
+        self._kept += size
+        while self._kept > _MOST_KEPT_BYTES:
+            self._taken(next(iter(self._free)))
+
+    def _taken(self, num_bytes: int) -> NDArray[np.uint8] | None:
+        """Return so many bytes that were kept, or None. The lock is held."""
+        free = self._free.get(num_bytes)
+        if not free:
+            return None
+        self._kept -= num_bytes
+        if len(free) == 1:
+            del self._free[num_bytes]
+        return free.pop()
 
 
 class _Owner:
@@ -253,7 +278,14 @@ class _Lanes:
         with self._making:
             makes = self._left > 0
             self._left -= makes
-        return _Lane() if makes else self._free.get()
+        if not makes:
+            return self._free.get()
+        try:
+            return _Lane()
+        except BaseException:
+            with self._making:
+                self._left += 1
+            raise
 
     def put(self, lane: _Lane) -> None:
         self._free.put(lane)

@@ -52,7 +52,7 @@ class SharedDevice:
         self.policy: TurnPolicy = "fair_share"
         self.on_first_lease: Callable[[Run], None] = lambda _: None
         self._tenants, self._lock = tenants, lock
-        self._waiting: dict[int, Run] = {}
+        self._waiting: list[Run] = []
         self._holder: Run | None = None
         self._since, self._last = 0.0, -1
         self.leases, self._lease_seconds = 0, 0.0
@@ -61,7 +61,7 @@ class SharedDevice:
         """Give the device back if this run holds it, and wait for the next lease."""
         with self._lock:
             self._end_lease(run)
-            self._waiting[run.number] = run
+            self._waiting.append(run)
             self._grant()
         run.granted.acquire()
         if not run.jobs:
@@ -72,7 +72,7 @@ class SharedDevice:
     def leave(self, run: Run) -> None:
         """Give the device back for good."""
         with self._lock:
-            self._waiting.pop(run.number, None)
+            self._forget(run)
             self._end_lease(run)
             self._grant()
 
@@ -85,12 +85,12 @@ class SharedDevice:
     def wake(self, run: Run) -> None:
         """Let a run that is to end or to leave go on at once where it waits."""
         with self._lock:
-            if self._waiting.pop(run.number, None) is not None:
+            if self._forget(run):
                 run.granted.release()
 
     def open_runs(self) -> list[Run]:
         """Return the runs that wait for their first lease, and may have others' jobs or give theirs to others."""
-        return [run for run in self._waiting.values() if run.is_open]
+        return [run for run in self._waiting if run.is_open]
 
     def running(self) -> dict[str, float]:
         """Return for whom a lease goes on, and the seconds of it that each tenant has."""
@@ -108,10 +108,17 @@ class SharedDevice:
         with self._lock:
             return self._lease_seconds + sum(self.running().values())
 
+    def _forget(self, run: Run) -> bool:
+        """Let a run wait no more; return whether it did. Others may have its number: a job may run again."""
+        if run not in self._waiting:
+            return False
+        self._waiting.remove(run)
+        return True
+
     def _ready(self) -> dict[int, tuple[Ready, Run]]:
         """Return what is known of the jobs whose runs wait, by their numbers."""
         found = {}
-        for run in self._waiting.values():
+        for run in self._waiting:
             for job in run.jobs:
                 tenant = self._tenants[job.tenant]
                 attained = aged(job.attained, 0.0, self.leases - job.attained_at)
@@ -145,7 +152,7 @@ class SharedDevice:
         chosen = choose_job(self.policy, [about for about, _ in ready.values()], last=self._last)
         if chosen is not None:
             run = ready[chosen][1]
-            del self._waiting[run.number]
+            self._waiting.remove(run)
             self._holder, self._last = run, chosen
             if run.is_open:
                 self.on_first_lease(run)

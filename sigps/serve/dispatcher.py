@@ -70,7 +70,7 @@ class Dispatcher:
         self.running: dict[int, Job] = {}
         self.suspended: dict[int, Job] = {}
         self._runs: dict[int, Run] = {}  # of running jobs, by these
-        self._threads: dict[int, threading.Thread] = {}
+        self._threads: dict[Run, threading.Thread] = {}
         self._ended: deque[JobRow] = deque(maxlen=_SHOWN)
         self._history: dict[tuple[str, str], tuple[int, float]] = {}
         self._times: dict[tuple[str, str, str], Times] = defaultdict(Times)
@@ -249,7 +249,7 @@ class Dispatcher:
         run = Run(job, is_open=may_join, engine=self.devices[number].engine)
         self._runs[job.number] = run
         thread = threading.Thread(target=self._work, args=(run, number), name=f"sigps job {job.number}")
-        self._threads[job.number] = thread
+        self._threads[run] = thread
         thread.start()
 
     def _work(self, run: Run, number: int) -> None:
@@ -313,7 +313,7 @@ class Dispatcher:
 
     def _finish(self, run: Run, number: int, kept: Sequence[Job] = ()) -> None:
         """Forget a run's thread, and give back the bytes of its jobs but for those that are kept. The lock is held."""
-        del self._threads[run.number]
+        del self._threads[run]
         for job in run.admitted:
             if job not in kept:
                 self.budgets[number].give_back(job.estimate)

@@ -41,7 +41,7 @@ class Run:
     """A job, or several, in one thread of a pool. The pool's lock is held where jobs come or go.
 
     Attributes:
-        number: That of its first job.
+        number: That of its first job, whose later runs have it, too.
         jobs: Those that it is for: who is cancelled before the others leaves it. None where another run took them over.
         started: The job whose program it was made ready for.
         graph: On which it runs.

@@ -115,4 +115,45 @@ def test_no_more_memory_of_answers_is_kept_than_is_said(monkeypatch: pytest.Monk
     del held
     assert pages._kept == 800
     pages.array((90,), np.dtype(np.int32))
-    assert pages._kept == 800
+    assert pages._kept == 760
+    pages.array((251,), np.dtype(np.int32))
+    assert pages._kept == 760
+
+
+def test_memory_of_sizes_that_nobody_asks_for_any_more_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfers, "_MOST_KEPT_BYTES", 10_000)
+    pages = transfers._Pages()
+    pages.array((8000,), np.dtype(np.uint8))
+    pages.array((1500,), np.dtype(np.uint8))
+    at = pages.array((9000,), np.dtype(np.uint8)).ctypes.data
+    others = [np.empty(9000, np.uint8) for _ in range(4)]
+    assert pages.array((9000,), np.dtype(np.uint8)).ctypes.data == at
+    assert len(others) == 4  # so that the memory cannot have been got anew at the same place
+
+
+def test_memory_that_comes_back_while_the_lock_is_held_is_kept_afterwards() -> None:
+    pages = transfers._Pages()
+    first = pages.array((5000,), np.dtype(np.uint8))
+    at = first.ctypes.data
+    with pages._lock:
+        del first
+    pages.array((10,), np.dtype(np.uint8))
+    assert pages.array((5000,), np.dtype(np.uint8)).ctypes.data == at
+
+
+def test_a_lane_that_cannot_be_made_leaves_room_for_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise MemoryError("no pinned memory")
+
+    made = object()
+    monkeypatch.setattr(transfers, "available_cores", lambda: 1)
+    lanes = transfers._Lanes()
+    monkeypatch.setattr(transfers, "_Lane", fail)
+    with pytest.raises(MemoryError, match="no pinned memory"):
+        lanes.take()
+    monkeypatch.setattr(transfers, "_Lane", lambda: made)
+    found: list[Any] = []
+    taker = threading.Thread(target=lambda: found.append(lanes.take()), daemon=True)
+    taker.start()
+    taker.join(10.0)
+    assert found == [made]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from concurrent.futures import CancelledError
 from types import SimpleNamespace
@@ -14,6 +15,8 @@ import sigps
 from sigps import Aggregator, ComputeError, GraphError, Param, Pool, State, Vertex
 from sigps.apps import BFS, HITS, SSSP, WCC, Distances, PageRank
 from sigps.compiler.frontend.analysis import analyse
+from sigps.serve.devices import RunTurns
+from sigps.serve.dispatcher import Dispatcher
 from sigps.serve.job import Job
 from sigps.serve.joining import Times, most_lanes, why_apart
 
@@ -189,6 +192,43 @@ def test_a_fault_touches_its_job_alone() -> None:
             assert_alone(job)
         assert [job.joined for job in jobs] == [0, 0, 0]
         assert pool.overview().devices[0].own_bytes == 0
+
+
+def test_a_run_whose_job_has_left_it_may_end_after_that_job_began_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, begin, leave = [], Dispatcher._start, RunTurns.leave
+    all_again = threading.Event()
+
+    def counted(self: Dispatcher, job: Job, number: int, *, may_join: bool) -> None:
+        begin(self, job, number, may_join=may_join)
+        begun.append(job)
+        if len(begun) == 6:
+            all_again.set()
+
+    def late(self: RunTurns) -> None:
+        if not self._run.jobs:
+            assert all_again.wait(30)
+        leave(self)
+
+    monkeypatch.setattr(Dispatcher, "_start", counted)
+    monkeypatch.setattr(RunTurns, "leave", late)
+    with sigps.pool("cpu", quantum=0.01) as pool:
+        pool.graph("rmat", GRAPH)
+        device = pool._devices[0]
+        holder = SimpleNamespace(tenant="x", lease_seconds=0.0, attained=0.0, attained_at=0)
+        held: Any = SimpleNamespace(jobs=(holder,))
+        device._holder, device._since = held, time.perf_counter()
+        jobs = [pool.submit(Overflows(factor=n), "rmat") for n in (2, 10**9, 3)]
+        while len(device._waiting) < 3:
+            time.sleep(0.001)
+        pool._dispatcher._times["Overflows", "rmat", "cpu"].record_alone(0.001, 5)
+        device.give_back(held)
+        with pytest.raises(ComputeError):
+            jobs[1].result(60)
+        for job in (jobs[0], jobs[2]):
+            assert_alone(job)
+    assert len(begun) == 6
 
 
 def test_lanes_never_joins_none() -> None:

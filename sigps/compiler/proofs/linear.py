@@ -54,7 +54,8 @@ def linear(program: VertexProgram) -> Linear | str:
         return "vertices do not all send together, and halt together"
     if any("__num_edges" in names_read(function) for function in program.module.body):
         return "it reads the number of edges, which updates change"
-    if "__superstep" in names_read(program.function("edge")):
+    edge = program.function("edge")
+    if edge is not None and "__superstep" in names_read(edge):
         return "what an edge passes depends on the superstep"
     try:
         return _claim(program)
