@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from sigps.compiler.cpu.edge_writes import telling_edge_writes
 from sigps.compiler.cpu.functions import adds_floats, aggregates_floats, build_functions
 from sigps.compiler.cpu.inference import infer_types
 from sigps.compiler.cpu.rows import Dtypes, rows
@@ -126,7 +127,7 @@ def compile_for_cpu(program: VertexProgram, columns: Mapping[str, np.dtype[Any]]
 @functools.lru_cache(maxsize=256)
 def _compile(program: VertexProgram, used: Dtypes, read: Dtypes, place: tuple[str, int]) -> NativeProgram:
     # Programs with one key are equal, but errors name their own places.
-    functions = Functions(program.module, program.namespace)
+    functions = Functions(telling_edge_writes(program), program.namespace)
     slots, record = infer_types(program, functions, used, read)
     ops = program.slot_ops or ["sum"] * len(slots)
     empty = tuple(Packed.of(empty_value(op, d), d) for d, op in zip(slots, ops, strict=True))

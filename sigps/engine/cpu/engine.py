@@ -321,8 +321,8 @@ class Engine:
 
     def _finish(self, counters: Counters) -> None:
         self._records.commit()
-        if self._state.edge_states is not None:
-            self._edge_bytes = self._state.edge_states.commit()
+        if self._state.commit_edges is not None:
+            self._edge_bytes = self._state.commit_edges()
         self._state.last = counters
         self._state.superstep += 1
 

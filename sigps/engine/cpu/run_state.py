@@ -15,6 +15,7 @@ from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.compute_errors import error_in_loop
 from sigps.engine.counters import Counters
+from sigps.engine.cpu.edge_commit import EdgeCommit
 from sigps.engine.cpu.work import edges_of, split_list, walked_edges, with_marks
 from sigps.engine.exchange import Exchange
 from sigps.engine.partition.edge_states import EdgeStates, check_names
@@ -59,6 +60,7 @@ class RunState:
         senders: Owned vertices that sent last; None while they are known by `read.sent` alone.
         active: Active vertices as a list; None while they are known by their status alone.
         edge_states: What is kept on edges; None where nothing is.
+        commit_edges: Commits it.
         pull_edges: In-edges by target, with the columns that messages read; absent where they are streamed.
     """
 
@@ -86,9 +88,16 @@ class RunState:
         self.senders: NDArray[np.uint32] | None = None
         self.active: NDArray[np.uint32] | None = None
         self.edge_states = _edge_states(self)
+        self.commit_edges: EdgeCommit | None = None
+        if self.edge_states is not None and subgraph.outgoing is not None:
+            self.commit_edges = EdgeCommit(self.edge_states, subgraph.outgoing.offsets, threads)
         walked = () if subgraph.incoming.is_streamed else walked_edges(program, subgraph, self.edge_states)
         self.owned_by_all = OwnedVertices(
-            subgraph.ids, subgraph.incoming.offsets, subgraph.out_degrees, walked
+            subgraph.ids,
+            subgraph.incoming.offsets,
+            subgraph.out_degrees,
+            walked,
+            self.commit_edges.wrote if self.commit_edges is not None else np.zeros(0, dtype=np.uint8),
         )
         if not subgraph.incoming.is_streamed:
             self.pull_edges = edges_of(subgraph.incoming, program)  # a column that is missing is named now

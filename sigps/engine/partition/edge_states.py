@@ -82,6 +82,11 @@ class EdgeStates:
         for pending, committed in zip(self.pending, self.committed, strict=True):
             pending[begin:end] = committed[begin:end]
 
+    @property
+    def is_mirrored(self) -> bool:
+        """Whether other ranks may have mirrors."""
+        return self._rows is not None and self._rows.mirror_bounds is not None
+
     def commit(self) -> int:
         """Commit what was written, here and in mirrors; return the bytes that left this rank. Collective."""
         rows = self._rows

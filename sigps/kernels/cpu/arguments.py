@@ -37,6 +37,7 @@ __all__ = [
     "SENDERS_TEST_EACH",
     "SENT",
     "UNLISTED",
+    "WROTE",
     "Bound",
     "CarriedRows",
     "DirectMessageQueue",
@@ -65,6 +66,8 @@ ACTIVE, HALTED, RETIRED = 0, 1, 2
 
 HALT, RETIRE, SENT = 1, 2, 4
 """The bits of the flags that compute() returns."""
+WROTE = 8
+"""And one more of CPU cores: it wrote to some of its edges."""
 
 HAS_MESSAGES, UNLISTED = np.uint8(1), np.uint8(2)
 """The bits of `Inbox.state`."""
@@ -109,13 +112,15 @@ class OwnedVertices(NamedTuple):
     """What does not change of owned vertices.
 
     ids: [n + g], or [0] where ids are local ids. in_offsets: [n + 1]. out_degrees: [n]. walked: the out-edges that
-    compute() reads, as `engine.cpu.work.walked_edges` returns them, or ().
+    compute() reads, as `engine.cpu.work.walked_edges` returns them, or (). wrote: [n] 0 or 1: who wrote to edges
+    in this superstep; [0] where nothing is kept there.
     """
 
     ids: NDArray[Any]
     in_offsets: NDArray[np.uint64]
     out_degrees: NDArray[Any]
     walked: tuple[Any, ...]
+    wrote: NDArray[np.uint8] = np.zeros(0, dtype=np.uint8)
 
 
 class VertexFields(NamedTuple):

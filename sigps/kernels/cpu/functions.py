@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sigps.kernels.cpu.arguments import ACTIVE, HALT, RETIRE, RETIRED, SENT
+from sigps.kernels.cpu.arguments import ACTIVE, HALT, RETIRE, RETIRED, SENT, WROTE
 from sigps.native.primitives import keep_fault, load_row, store_row
 
 __all__ = ["ONE", "Functions", "Loop", "commit", "compute_vertex"]
@@ -100,6 +100,8 @@ def commit(f: Functions) -> Loop:
         store_row(fields.states, v, state)
         status = np.uint8(RETIRED) if flags & RETIRE else np.uint8(flags & HALT)
         fields.status[v] = status
+        if flags & WROTE:
+            owned.wrote[v] = 1
         is_sender = (flags & SENT) != 0 and owned.out_degrees[v] > 0
         if is_sender:
             store_row(outbox.records, v, record)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sigps.native.kernel import compiled
 
 __all__ = [
+    "copy_rows",
     "count_groups",
     "count_uses",
     "find_reverse_entries",
@@ -32,6 +33,25 @@ def order_by_row(rows: NDArray[np.uint32], num_rows: int) -> tuple[NDArray[np.ui
     order = np.empty(rows.size, dtype=np.int64)
     _place_in_rows(rows, offsets[:-1].copy(), order)
     return offsets, order
+
+
+@compiled
+def copy_rows(
+    begin: np.uint64,
+    end: np.uint64,
+    offsets: NDArray[np.uint64],
+    marks: NDArray[np.uint8],
+    width: np.uint64,
+    source: NDArray[Any],
+    target: NDArray[Any],
+) -> None:
+    """Copy the rows begin..end that have a mark, of `width` numbers an element."""
+    first = begin  # of rows with marks, whose elements lie together
+    for row in range(begin, end + np.uint64(1)):
+        if row == end or marks[row] == 0:
+            for i in range(offsets[first] * width, offsets[row] * width):
+                target[i] = source[i]
+            first = min(row + np.uint64(1), end)
 
 
 @compiled
