@@ -15,6 +15,7 @@ import numpy as np
 
 from sigps.compiler.frontend.absent import held
 from sigps.compiler.frontend.grammar import action_of, reject_edge
+from sigps.compiler.frontend.lower import record_name
 from sigps.compiler.frontend.subject import Subject
 from sigps.compiler.frontend.syntax import (
     assign,
@@ -28,6 +29,7 @@ from sigps.compiler.frontend.syntax import (
     tuple_of,
 )
 from sigps.compiler.program import Delivery
+from sigps.model.records import Record
 from sigps.native.trees import copied, walk
 
 __all__ = ["Sends", "as_record", "no_message"]
@@ -69,7 +71,11 @@ def as_record(body: list[ast.stmt], sites: list[ast.stmt], subject: Subject) -> 
         subject: The class.
     """
     local_names = assigned_names(body) | {"messages"}
-    built = [_Site(site, subject, local_names) for site in sites]
+    assigned: dict[str, list[ast.expr]] = {}
+    for node in (n for statement in body for n in walk(statement)):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            assigned.setdefault(node.targets[0].id, []).append(node.value)
+    built = [_Site(site, subject, local_names, assigned) for site in sites]
     shared = len(built) == 1 or all(b.is_plain for b in built)
     sends = Sends(Delivery.RECORD, [])
     replacements: dict[int, list[ast.stmt]] = {}
@@ -127,7 +133,14 @@ def _end(node: ast.AST) -> str | None:
 class _Site(ast.NodeTransformer):
     """One statement that sends: the values captured in the record, and its part of the edge function."""
 
-    def __init__(self, statement: ast.stmt, subject: Subject, local_names: set[str]) -> None:
+    def __init__(
+        self,
+        statement: ast.stmt,
+        subject: Subject,
+        local_names: set[str],
+        assigned: dict[str, list[ast.expr]],
+    ) -> None:
+        self._assigned = assigned
         self.statement = statement
         self._subject = subject
         self._dtypes = subject.message_dtypes
@@ -177,6 +190,9 @@ class _Site(ast.NodeTransformer):
     def visit(self, node: ast.AST) -> Any:
         if isinstance(node, ast.expr) and not isinstance(getattr(node, "ctx", None), ast.Store):
             if self._scope(node) == "vertex":
+                record = self._record_of(node, frozenset())
+                if record is not None:
+                    return at([self._capture_fields(node, record)], node)[0]
                 return self._capture(node, ast.Constant(0))
             if (
                 isinstance(node, ast.Attribute)
@@ -205,6 +221,40 @@ class _Site(ast.NodeTransformer):
                 return ast.Name(f"__capture{number}", ast.Load())
         self.captures.append((value, initial))
         return ast.copy_location(ast.Name(f"__capture{len(self.captures) - 1}", ast.Load()), value)
+
+    def _record_of(self, node: ast.expr, seen: frozenset[str]) -> Record | None:
+        """Return the state whose NamedTuple an expression is like; None where that is not known, or it is none."""
+        ways: list[ast.expr] = []
+        if is_self(node):
+            return self._subject.records.get(node.attr)
+        if isinstance(node, ast.IfExp):
+            ways = [node.body, node.orelse]
+        elif isinstance(node, ast.Name) and node.id not in seen:
+            ways, seen = self._assigned.get(node.id, []), seen | {node.id}
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "_replace"
+        ):
+            ways = [node.func.value]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            made = self._subject.names.meanings.get(node.func.id)
+            return next((r for r in self._subject.records.values() if r.cls is made), None)
+        return next((r for r in (self._record_of(way, seen) for way in ways) if r is not None), None)
+
+    def _capture_fields(self, whole: ast.expr, record: Record) -> ast.expr:
+        """Capture a NamedTuple field by field; the edge function makes it anew: the outbox record holds numbers."""
+        parts = [ast.Attribute(copied(whole), name, ast.Load()) for name in record.names]
+        return ast.Call(
+            ast.Name(record_name(record), ast.Load()),
+            [
+                self._capture_fields(part, kind)
+                if isinstance(kind, Record)
+                else self._capture(part, held(kind, self._subject.precision, ast.Constant(0)))
+                for part, kind in zip(parts, record.parts, strict=True)
+            ],
+            [],
+        )
 
     def _scope(self, node: ast.AST) -> str:
         """Return what a value depends on: the `edge`, the sending `vertex`, or the run alone (`uniform`).

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from cells import program_of
 
+from sigps import Graph, run
 from sigps.compiler.frontend.analysis import analyse
 from sigps.compiler.program import Delivery
 
@@ -140,3 +141,30 @@ def test_ways_to_write_a_message(message: str) -> None:
 )
 def test_edges_whose_ends_are_only_compared_need_no_ids(body: str, needs: bool) -> None:
     assert analyse(program_of(body)).needs_end_ids == needs
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "self.near(self.s, 0.5 if self.id > 1 else self.x).x",
+        "self.near(p, edge.weight).x",
+        "self.near(self.s if self.x > 0.4 else q, edge.weight).x + self.near(q, 0.75 * edge.weight).n",
+        "self.near(p._replace(n=5), edge.weight).n * self.deep(self.w, edge.weight)",
+    ],
+)
+def test_a_record_that_is_read_with_the_edge(message: str) -> None:
+    """Its fields go into the outbox record, one by one; nested ones and vectors too."""
+    program = program_of(
+        "p = self.s\nq = Spot(self.x + 1.0, 4)\nself.x = max(messages, default=self.x)\n"
+        f"if self.superstep < 2:\n    for edge in self.out_edges:\n        self.send(edge, {message})\n"
+        "else:\n    self.vote_to_halt()\nself.s = p._replace(x=self.x - 0.25)",
+        "s: State[Spot] = Spot(1.5, 2)\nw: State[Whole] = Whole(Spot(0.5, 3), (1.0, -2.0))\n"
+        "def near(self, one, b):\n    return one if one.x < b else one._replace(x=b)\n"
+        "def deep(self, whole, b):\n    return whole.spot.n * b + whole.at[1] + self.near(whole.spot, b).x",
+        before="class Spot(NamedTuple):\n    x: float\n    n: int\n"
+        "class Whole(NamedTuple):\n    spot: Spot\n    at: Vector[float, 2]",
+    )
+    graph = Graph.from_edges([0, 1, 2, 0, 3, 3], [1, 2, 0, 2, 0, 1], weights=[1.0, 2.5, 3.0, 0.5, 1.25, 2.0])
+    judge, found = (run(program, graph, device=device)["x"].tolist() for device in ("python", "cpu"))
+    assert found == judge
+    assert len(set(judge)) > 1 or "self.id" in message
