@@ -174,6 +174,7 @@ def prepared(
             bound, device, precision
         )  # vectors are constants: strings are numbers only now
     check_ids(program, graph)
+    _check_columns(derived, graph)
     if not streams:
         _warn_of_rounding(program, graph, derived)
     columns = together(lambda: column_values(program, graph, precision), graph.group)
@@ -407,6 +408,21 @@ def _turned(graph: Graph, program: Vertex) -> Graph:
     if program.declaration.simple and found is not graph:
         log.info("%s runs on simple graphs: loops and repeats are left out", type(program).__name__)
     return found
+
+
+def _check_columns(derived: VertexProgram | None, graph: Graph) -> None:
+    """Refuse edge columns that the graph lacks, before code is compiled for columns that are floats.
+
+    Raises:
+        GraphError: If the program reads one; a missing weight is 1.0.
+    """
+    from sigps.engine.partition.subgraph import missing_column
+
+    if derived is not None:
+        types = graph.column_types()
+        for name in (*derived.edge_columns, *derived.read_columns):
+            if name not in types:
+                missing_column(name, 0, types)
 
 
 def _warn_of_rounding(program: Vertex, graph: Graph, derived: VertexProgram | None) -> None:

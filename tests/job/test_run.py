@@ -11,6 +11,7 @@ import equality_programs as programs
 import numpy as np
 import pytest
 from battery import BATTERY
+from cells import program_of
 from thread_group import ThreadGroup, run_ranks
 
 from sigps import (
@@ -261,6 +262,28 @@ def test_a_partitioner_that_is_none_is_refused() -> None:
 def test_a_column_that_the_graph_lacks_is_named(device: Any) -> None:
     with pytest.raises((GraphError, AttributeError), match=r"cost.*have: weight|no column 'cost'.*weight"):
         run(Costs(), PATH, device=device)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for edge in self.out_edges:\n    self.send(edge, wrapping(edge.age * 3))",
+        "self.n = sum(wrapping(edge.age * 3) for edge in self.out_edges)",
+        "self.n = sum(edge.age >> 1 for edge in self.out_edges)",
+    ],
+)
+def test_a_missing_column_of_whole_numbers_is_named_before_code_is_compiled(body: str, ranks: int) -> None:
+    body = f"self.n = max(messages, default=0)\n{body}\nself.vote_to_halt()"
+    program = program_of(
+        body, "n: State[int] = 0", message="message=int", before="from sigps import wrapping"
+    )
+
+    def one(group: ThreadGroup) -> None:
+        with pytest.raises(GraphError, match=r"reads edge\.age, but the edges have no such column.*weight"):
+            run(program, Graph.from_edges([0, 1], [1, 2], weights=[1.5, 2.5], group=group), device="cpu")
+
+    run_ranks(ranks, one)
 
 
 @pytest.mark.parametrize("device", DEVICES)
