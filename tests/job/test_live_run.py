@@ -116,7 +116,7 @@ def test_rounds_are_those_of_a_graph_built_anew(history: History, name: str, dat
     options = {"seed": 3} if name == "mixture" else {}
     turns = iter(data.draw(st.lists(st.booleans(), max_size=30)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rounds, "_is_large", lambda *sizes: next(turns, False))
+        patch.setattr(rounds, "is_large", lambda *sizes: next(turns, False))
         with sigps.stream(program, graph, device="cpu", guard="incremental", threads=1, **options) as live:
             before = live.result
             for batch, judge in zip(batches_of(history), history.judges(), strict=True):
@@ -133,7 +133,7 @@ def test_rounds_are_those_of_a_graph_built_anew(history: History, name: str, dat
 def test_larger_graphs_on_several_threads_as_deterministic_runs(
     directed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rounds, "_is_large", lambda listed, edges, n, m: 2 * listed > n)
+    monkeypatch.setattr(rounds, "is_large", lambda listed, edges, n, m: 2 * listed > n)
     draw = np.random.default_rng(5)
     n, programs = 4000, [CDLP(), HeatDiffusion(source=0, rate=1e-4), PageRank(dangling="leak", iterations=12)]
     sources, targets = (n * draw.random((2, 5 * n)) ** 2).astype(int)

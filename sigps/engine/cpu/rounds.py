@@ -35,6 +35,7 @@ from sigps.engine.compute_errors import error_in_loop
 from sigps.engine.cpu.direct_messages import new_table
 from sigps.engine.cpu.live import Arrays, EdgeChanges, LiveRows, Spending
 from sigps.engine.cpu.measures import LiveMeasures
+from sigps.engine.cpu.run_again import differ, is_large
 from sigps.engine.cpu.work import edges_of, split_list
 from sigps.engine.direction import PULL_GAIN
 from sigps.engine.partition.edge_list import EdgeList
@@ -221,7 +222,7 @@ class RoundsEngine:
             began = time.perf_counter()
             was_sent = superstep > 0 and self._rounds[superstep - 1].was_sent
             edges = self._num_edges(listed) if was_sent else 0
-            if self.all_from is None and _is_large(listed.size, edges, self._num, self._in_edges):
+            if self.all_from is None and is_large(listed.size, edges, self._num, self._in_edges):
                 self.all_from = superstep
             if self.all_from is not None:
                 sent, _ = self._run_all(now, superstep)
@@ -248,7 +249,7 @@ class RoundsEngine:
         differs = np.zeros(self._num if maybe is None else maybe.size, dtype=np.bool_)
         at: Any = slice(None) if maybe is None else maybe
         for now, before in zip(states, self._last, strict=True):
-            differs |= _differ(now[at], before[at])
+            differs |= differ(now[at], before[at])
         if maybe is not None and self._added:
             differs |= maybe >= self._num - self._added
         elif self._added:
@@ -387,10 +388,10 @@ class RoundsEngine:
         sent, _ = self._run(split_list(listed, self._threads.count), now, superstep)
         differs = np.zeros(listed.size, dtype=np.bool_)
         for values, was in zip(kept, old, strict=False):
-            differs |= _differ(values[listed], was)
+            differs |= differ(values[listed], was)
         sends = np.zeros(listed.size, dtype=np.bool_)
         for values, was in zip(now.records, old[len(kept) :], strict=True):
-            sends |= _differ(values[listed], was)
+            sends |= differ(values[listed], was)
         if self._sent is not None:
             differs |= sends
         return sent, listed[differs], listed[sends]
@@ -440,31 +441,6 @@ class RoundsEngine:
         return SuperstepStats(superstep, "pull", ran, messages if sent else 0, 0, seconds, 1.0)
 
 
-_LISTED, _STEP = 16, 50_000
-"""What a listed vertex, and a superstep of listed ones, costs besides its edges, in edges: on grid-256 16 ns a vertex,
-where one of all takes 4.7 with its four edges, and 40 us."""
-
-
-def _is_large(listed: int, edges: int, num_vertices: int, num_edges: int) -> bool:
-    """Tell whether a superstep of all vertices costs less than one of listed ones, found and compared.
-
-    >>> _is_large(8000, 32_000, 65_000, 260_000), _is_large(12_000, 48_000, 65_000, 260_000), _is_large(1, 2, 100, 200)
-    (False, True, True)
-    """
-    return 3 * (edges + _LISTED * listed + _STEP) > 2 * (num_edges + 2 * num_vertices)
-
-
 def _bounds(edges: EdgeList) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[Any]]:
     stops = edges.offsets[1:] if edges.stops is None else edges.stops
     return edges.offsets, stops, edges.ends
-
-
-def _differ(values: NDArray[Any], others: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return where two arrays differ by their bits, row by row."""
-    one, other = np.ascontiguousarray(values), np.ascontiguousarray(others)
-    size = values[:1].nbytes
-    if size in (1, 2, 4, 8):
-        differs: NDArray[np.bool_] = one.view(f"u{size}") != other.view(f"u{size}")
-        return differs.ravel()
-    differs = one.view(np.uint8).reshape(len(one), size) != other.view(np.uint8).reshape(len(one), size)
-    return np.any(differs, axis=1) if differs.size else np.zeros(len(one), dtype=np.bool_)
