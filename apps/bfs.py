@@ -14,8 +14,6 @@ E. F. Moore, "The shortest path through a maze", 1959.
 ([0, 1, 1, 2, -1], [1, 1, 1, 2, None])
 """
 
-import numpy as np
-
 from sigps import Param, State, Vertex, VertexId
 
 
@@ -23,7 +21,7 @@ class BFS(Vertex, message=VertexId):
     """Levels and parents from `source`; -1 and None where no path leads."""
 
     source: Param[VertexId]
-    level: State[np.int32] = -1
+    level: State[int] = -1
     parent: State[VertexId | None] = None
 
     def compute(self, messages):

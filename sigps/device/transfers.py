@@ -32,7 +32,7 @@ STAGED_BYTES = 4 << 20
 _MOST_LANES = 8
 """Threads that bring an array, each with so many bytes of pinned memory and a stream: 32 MiB a device, kept."""
 
-_MOST_KEPT_BYTES = 256 << 20
+_MOST_KEPT_BYTES = 512 << 20
 """Of answers that nobody holds any longer, whose memory is kept for the next ones."""
 
 

@@ -97,7 +97,7 @@ def _levels(program: VertexProgram) -> set[int]:
     levels = {
         i
         for i, dtype in enumerate(program.state_dtypes)
-        if dtype.kind == "i" and dtype.itemsize >= 4 and not program.states[i].may_be_none and begin[i] < 0
+        if dtype.kind == "i" and dtype.itemsize == 8 and not program.states[i].may_be_none and begin[i] < 0
     }
     for is_first in (True, False):
         for oracle in all_answers():

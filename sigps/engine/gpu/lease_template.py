@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sigps.compiler.cuda.compile import CudaProgram
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
+from sigps.engine.gpu.columns import cast
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.layout import Rows
 from sigps.engine.gpu.memory_plan import MemoryPlan, Sizes, plan_run
@@ -34,12 +35,14 @@ class LeaseTemplate:
         words: The lease, as 8-byte words, for blocks that begin at address 0.
         in_run: The words that are addresses in the block of the run.
         in_states: The words that are addresses in the block of states.
+        defaults: What each state of a vertex begins with, as bytes.
     """
 
     plan: MemoryPlan
     words: NDArray[np.uint64]
     in_run: NDArray[np.intp]
     in_states: NDArray[np.intp]
+    defaults: tuple[bytes, ...]
 
     def at(self, run: int, states: int) -> Any:
         """Return a `kernels.cuda.lease.LEASE` for blocks that begin at these addresses."""
@@ -80,8 +83,16 @@ def lease_template(
             _lease(compiled, graph, plan, *bases, goes_by_edge, num_peers).reshape(1).view(np.uint64)
             for bases in ((0, 0), (_FAR, 0), (0, _FAR))
         )
-        known[key] = LeaseTemplate(plan, here, np.flatnonzero(run != here), np.flatnonzero(states != here))
+        moved = (np.flatnonzero(other != here) for other in (run, states))
+        known[key] = LeaseTemplate(plan, here, *moved, _defaults(compiled))
     return known[key]
+
+
+def _defaults(compiled: CudaProgram) -> tuple[bytes, ...]:
+    program = compiled.program
+    fields = zip(program.states, program.state_dtypes, compiled.states, strict=True)
+    values = ((cast(np.array(field.default, dtype.base), kept), kept) for field, dtype, kept in fields)
+    return tuple(np.broadcast_to(value, kept.shape).tobytes() for value, kept in values)
 
 
 _FAR = 1 << 40

@@ -15,7 +15,7 @@ from sigps.compiler.cuda.compile import CudaProgram
 from sigps.compiler.program import Consumption, Delivery
 from sigps.device.cuda import check_fits
 from sigps.device.transfers import copy_within, fill_with
-from sigps.engine.gpu.columns import cast, typed
+from sigps.engine.gpu.columns import typed
 from sigps.engine.gpu.direct_messages import DirectMessages
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.lease_template import lease_template
@@ -82,7 +82,7 @@ class RunMemory:
         self._state_block = cupy.empty(max(1, plan.state_bytes), dtype=cupy.uint8)
         self.lease = template.at(self._block.data.ptr, self._state_block.data.ptr)
         self._block.data.memset_async(0, plan.num_zeros)
-        self.states = self._filled_states()
+        self.states = self._filled_states(template.defaults)
         for pending, committed, field in zip(*self.edge_states(), compiled.program.edge_states, strict=True):
             for values in (pending, committed):
                 default = np.array(field.default, values.dtype.name)
@@ -239,16 +239,11 @@ class RunMemory:
         """Let a superstep go on with the vertices that found no capacity for their direct messages."""
         self._go_on(control, remaining=OVERFLOWED)
 
-    def _filled_states(self) -> list[Any]:
+    def _filled_states(self, defaults: Sequence[bytes]) -> list[Any]:
         states, n = [], self.graph.num_owned
-        program = self._compiled.program
-        fields = zip(
-            program.states, program.state_dtypes, self._compiled.states, self._plan.states, strict=True
-        )
-        for field, computed, kept, offset in fields:
+        for default, kept, offset in zip(defaults, self._compiled.states, self._plan.states, strict=True):
             values = typed(self._state_block[offset : offset + n * kept.itemsize], kept)
-            default = cast(np.array(field.default, computed.base), kept)
-            fill_with(values, np.broadcast_to(default, kept.shape).tobytes())
+            fill_with(values, default)
             states.append(values)
         return states
 

@@ -85,7 +85,7 @@ def test_apps() -> None:
 @pytest.mark.parametrize(
     ("cls", "reason"),
     [
-        (BFS, "line 35: it reads the number of a superstep after the first"),
+        (BFS, "line 33: it reads the number of a superstep after the first"),
         (PageRank, "line 40: aggregator 'lost' has a value after each superstep"),
         (ConvergedPageRank, "aggregator 'num_changed' has a value after each superstep"),
         (KCore, "next_phase() runs between supersteps"),
