@@ -83,8 +83,8 @@ def lease_template(
             _lease(compiled, graph, plan, *bases, goes_by_edge, num_peers).reshape(1).view(np.uint64)
             for bases in ((0, 0), (_FAR, 0), (0, _FAR))
         )
-        moved = (np.flatnonzero(other != here) for other in (run, states))
-        known[key] = LeaseTemplate(plan, here, *moved, _defaults(compiled))
+        in_run, in_states = np.flatnonzero(run != here), np.flatnonzero(states != here)
+        known[key] = LeaseTemplate(plan, here, in_run, in_states, _defaults(compiled))
     return known[key]
 
 
