@@ -57,8 +57,11 @@ class SharedDevice:
         self._since, self._last = 0.0, -1
         self.leases, self._lease_seconds = 0, 0.0
 
-    def request(self, run: Run) -> None:
-        """Give the device back if this run holds it, and wait for the next lease."""
+    def request(self, run: Run) -> bool:
+        """Give the device back if this run holds it, and wait for the next lease; return whether it came.
+
+        It did not where the run was woken to save its state.
+        """
         with self._lock:
             self._end_lease(run)
             self._waiting.append(run)
@@ -68,6 +71,8 @@ class SharedDevice:
             raise Merged
         if run.is_cancelled:
             raise CancelledError
+        with self._lock:
+            return self._holder is run
 
     def leave(self, run: Run) -> None:
         """Give the device back for good."""
@@ -198,9 +203,8 @@ class RunTurns:
     def wait(self, save: Callable[[], bool] | None) -> None:
         self._end_preparing()
         while True:
-            if not self._run.is_suspending:
-                self._device.request(self._run)
-            if not self._run.is_suspending:
+            has_device = not self._run.is_suspending and self._device.request(self._run)
+            if has_device and not self._run.is_suspending:
                 self._run.settle()
                 return
             self._device.give_back(self._run)

@@ -9,6 +9,8 @@ import sys
 import time
 from concurrent.futures import CancelledError
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -55,6 +57,27 @@ def test_a_suspended_job_gives_its_memory_back_and_ends_as_if_it_had_not_been(tm
     assert (found.reason, found.supersteps) == (alone.reason, alone.supersteps)
     assert found["rank"].tobytes() == alone["rank"].tobytes()
     assert list((tmp_path / "states").iterdir()) == []
+
+
+def test_one_that_is_to_go_on_before_it_was_saved_waits_for_its_lease(tmp_path: Path) -> None:
+    with sigps.pool("cpu", snapshots=tmp_path) as pool:
+        pool.graph("rmat", GRAPH)
+        device, tenant = pool._devices[0], {"tenant": "x", "lease_seconds": 0.0, "attained": 0.0}
+        held: Any = SimpleNamespace(jobs=(SimpleNamespace(**tenant, attained_at=0),))
+        device._holder, device._since = held, time.perf_counter()
+        job = pool.submit(LONG, "rmat", name="ranks")
+        while not device._waiting:
+            time.sleep(0.001)
+        with pool._lock:
+            assert pool.suspend(job)
+            assert pool.resume(job)
+            assert not device._waiting
+        while not device._waiting:
+            time.sleep(0.001)
+        assert job.supersteps == 0  # another one holds the device
+        device.give_back(held)
+        run_until(job, 1)
+        assert job.cancel()
 
 
 def test_a_later_pool_goes_on_by_the_name(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
