@@ -64,4 +64,5 @@ def test_loops_are_found_without_importing_all(module: str) -> None:
         for n in made.__all__
         if inspect.isfunction(f := getattr(made, n)) and [*inspect.signature(f).parameters] == ["f"]
     }
-    assert loops == set(LOOPS[module])
+    parts = {"choose_key", "put_key"}  # which loops of two modules are made with
+    assert loops - parts == set(LOOPS[module])
