@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import weakref
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
@@ -74,6 +75,7 @@ class Dispatcher:
         self._ended: deque[JobRow] = deque(maxlen=_SHOWN)
         self._history: dict[tuple[str, str], tuple[int, float]] = {}
         self._times: dict[tuple[str, str, str], Times] = defaultdict(Times)
+        self._graph_of_times: dict[tuple[str, str, str], weakref.ref[Graph]] = {}
         self._count, self._last = 0, -1
 
     def take(self, make: Callable[[int], Job], weight: float | None) -> Job:
@@ -131,7 +133,7 @@ class Dispatcher:
             self._last, job.device_name, job.attained_at = chosen, device.name, device.leases
             self.budgets[chosen].take(key, job.estimate)
             self.running[job.number] = job
-            times = self._times[_kind(job, device)]
+            times = self._times_of(job.graph, job, device)
             here = (run for run in self._open_runs() if run.jobs[0].device_name == device.name)
             run = next((run for run in here if run.takes(job, times, self._quantum)), None)
             if run is None:
@@ -219,7 +221,7 @@ class Dispatcher:
 
         The lock is held.
         """
-        times = self._times[_kind(run.jobs[0], device)]
+        times = self._times_of(run.graph, run.jobs[0], device)
         for other in device.open_runs():
             for job in other.jobs:
                 if run.takes(job, times, self._quantum):
@@ -256,7 +258,8 @@ class Dispatcher:
         """Run one run, in its own thread."""
         device, error, first = self.devices[number], None, run.jobs[0]
         results: dict[int, Any] = {}  # of own code tables
-        times = self._times[_kind(first, device)]
+        with self.lock:
+            times = self._times_of(run.graph, first, device)
         turns = RunTurns(
             run, device, self._quantum, self.preparing, lambda: first_lease(times, self._quantum)
         )
@@ -304,7 +307,7 @@ class Dispatcher:
             return False
         # Each job by itself meets its own error, and no other's.
         if isinstance(error, LanesBroken) and str(error):
-            self._times[_kind(run.jobs[0], self.devices[number])].obstacle = str(error)
+            self._times_of(run.graph, run.jobs[0], self.devices[number]).obstacle = str(error)
         self._finish(run, number, kept=run.jobs)
         for job in run.jobs:
             job.joined = 0
@@ -336,12 +339,21 @@ class Dispatcher:
 
     def _learn(self, run: Run, device: SharedDevice) -> None:
         """Note what a run took, for the next ones. The lock is held."""
-        times = self._times[_kind(run.jobs[0], device)]
+        times = self._times_of(run.graph, run.jobs[0], device)
         seconds = sum(job.lease_seconds for job in run.jobs)
         if run.num_lanes > 1:
             times.record_lanes(run.num_lanes, seconds)
         else:
             times.record_alone(seconds, max(job.supersteps for job in run.jobs))
+
+    def _times_of(self, graph: Graph | None, job: Job, device: SharedDevice) -> Times:
+        """Return what such runs took; nothing is known where the name was another graph's. The lock is held."""
+        kind, of = _kind(job, device), self._graph_of_times
+        if graph is not None and (kind not in of or of[kind]() is not graph):
+            if kind in of:
+                self._times[kind] = Times()
+            of[kind] = weakref.ref(graph)
+        return self._times[kind]
 
     def _left(self, job: Job, state: JobState) -> None:
         del self._runs[job.number], self.running[job.number]

@@ -258,6 +258,17 @@ def test_the_table_of_lanes(times: Times, lanes: int) -> None:
     assert most_lanes(times, 0.01) == lanes
 
 
+def test_what_runs_took_is_forgotten_with_the_graph_of_that_name() -> None:
+    with sigps.pool("cpu") as pool:
+        pool.graph("rmat", sigps.Graph.from_edges([0, 1], [1, 2]))
+        for _ in range(3):
+            pool.submit(BFS(source=0), "rmat").result(60)
+        assert pool._dispatcher._times["BFS", "rmat", "cpu"].runs == 3
+        pool.graph("rmat", GRAPH)
+        pool.submit(BFS(source=0), "rmat").result(60)
+        assert pool._dispatcher._times["BFS", "rmat", "cpu"].runs == 1
+
+
 def test_what_runs_took_is_noted() -> None:
     times = Times()
     times.record_alone(0.004, 5)
