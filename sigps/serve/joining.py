@@ -7,7 +7,7 @@ run (`job/many.py`), where their parameters differ in numbers and that was faste
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sigps.compiler.program import VertexProgram
@@ -59,17 +59,31 @@ class Times:
     lanes: int = 0
     lane_seconds: float = 0.0
     obstacle: str = ""
+    _first: float = field(default=0.0, init=False, repr=False, compare=False)
+    _others: float = field(default=0.0, init=False, repr=False, compare=False)
 
     def record_alone(self, seconds: float, supersteps: int) -> None:
-        """Take the seconds and supersteps of one run."""
+        """Take the seconds and supersteps of one run.
+
+        The first one may have waited for compiled code, too: 320 ms where all others took 0.3. From the fourth on it
+        counts as the longest of the others.
+        """
         self.most_supersteps = max(self.most_supersteps, supersteps)
+        if self.runs == 0:
+            self._first = seconds
+        else:
+            self._others = max(self._others, seconds)
         self.runs, self.seconds = self.runs + 1, self.seconds + seconds
         self.longest = max(self.longest, seconds)
+        if self.runs == _SEVERAL and self._first > self._others:
+            self.seconds += self._others - self._first
+            self.longest = self._others
 
     def record_lanes(self, lanes: int, seconds: float) -> None:
         """Take the seconds of a run of several lanes."""
         self.lanes, self.lane_seconds = self.lanes + lanes, self.lane_seconds + seconds
         self.longest = max(self.longest, seconds / lanes)
+        self._others = max(self._others, seconds / lanes)
 
 
 def first_lease(times: Times, quantum: float) -> int:

@@ -18,7 +18,7 @@ from sigps.compiler.frontend.analysis import analyse
 from sigps.serve.devices import RunTurns
 from sigps.serve.dispatcher import Dispatcher
 from sigps.serve.job import Job
-from sigps.serve.joining import Times, most_lanes, why_apart
+from sigps.serve.joining import Times, first_lease, most_lanes, why_apart
 
 GRAPH = sigps.generate("rmat", scale=8, seed=1, weights="random")
 
@@ -277,6 +277,18 @@ def test_what_runs_took_is_noted() -> None:
     times.record_lanes(4, 0.08)
     assert times == Times(2, 0.006, 0.02, 5, lanes=4, lane_seconds=0.08)
     assert most_lanes(times, 0.01) == 5
+
+
+def test_a_first_run_that_waited_for_compiled_code_does_not_count_for_ever() -> None:
+    times = Times()
+    for seconds in (0.5, 0.001, 0.004, 0.003):
+        assert first_lease(times, 0.01) == 1
+        times.record_alone(seconds, 7)
+    assert (times.runs, times.longest) == (4, 0.004)
+    assert times.seconds == pytest.approx(0.012)
+    assert (first_lease(times, 0.01), most_lanes(times, 0.01)) == (14, 25)
+    times.record_alone(0.02, 9)  # a later one does
+    assert (first_lease(times, 0.01), most_lanes(times, 0.01)) == (1, 5)
 
 
 @pytest.mark.parametrize(
