@@ -20,14 +20,13 @@ interpreter runs `compute()` with a `View` of the run, and the compiler reads it
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import types
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from sigps.errors import CompileError, ConfigError
+from sigps.errors import CompileError, ConfigError, nearest
 from sigps.model import draws
 from sigps.model.aggregator import Aggregator
 from sigps.model.declaration import Declaration, checked, declare
@@ -120,10 +119,10 @@ class Vertex:
         fields = {field.name: field for field in declared.params}
         for name in params:
             if name not in fields:
-                near = difflib.get_close_matches(name, fields, 1)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
                 names = ", ".join(fields) or "none"
-                raise ConfigError(f"{type(self).__name__} has no parameter {name!r}{hint} It has: {names}")
+                raise ConfigError(
+                    f"{type(self).__name__} has no parameter {name!r}{nearest(name, fields)} It has: {names}"
+                )
         given = {name: params.get(name, field.default) for name, field in fields.items()}
         for name, value in given.items():
             if value is Field.REQUIRED:

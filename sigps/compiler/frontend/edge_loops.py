@@ -323,7 +323,9 @@ class _Rewriter(ast.NodeTransformer):
             edge = args[0].id if isinstance(args[0], ast.Name) else ""
             if edge not in self._positions or edge in self._committed:
                 reject(
-                    node, "the first argument of self.send() is the variable of a loop over self.out_edges"
+                    node,
+                    "the first argument of self.send() is the variable of a loop over self.out_edges; "
+                    "a vertex of a known id is reached by self.send_to(vertex_id, message)",
                 )
             return at([_emit(TO_GID, expression(f"__edge_gids[{self._positions[edge]}]"), values)], node)[0]
         loop = ast.For(

@@ -79,7 +79,7 @@ def column_index(place: int | str, names: Sequence[str], what: str, where: str) 
             )
         near = difflib.get_close_matches(place, known, n=1, cutoff=0.0)[0]
         raise GraphError(
-            f"{where}: {what} is named {place!r}, but the file has {', '.join(known)}; try {near!r}"
+            f"{where}: {what} is named {place!r}, but the columns are {', '.join(known)}; try {near!r}"
         )
     if not 0 <= place < len(names):
         raise GraphError(

@@ -143,7 +143,7 @@ class _Table:
             )
         index = end_column(end, place, self.names, self.path)
         if ids == "string":
-            return Column(index, "string", f"{end} id")
+            return Column(index, "string", f"{end} id", hint="Fill or remove such rows")
         return Column(index, "int64", f"{end} id", hint='ids="string" takes any text as id')
 
 
@@ -169,12 +169,17 @@ def _has_header(rows: list[list[str]], options: LoadOptions) -> bool:
     if options.header is not None:
         return options.header
     first = [name.strip() for name in rows[0]]
-    if options.ids == "string":
-        places = [options.source, options.target, options.weights, *(options.columns or {}).values()]
-        places = [ref[0] if isinstance(ref, tuple) else ref for ref in places]
-        usual = {name.lower() for name in first} & {*END_NAMES["source"], *END_NAMES["target"]}
-        return len(usual) >= 2 or any(isinstance(ref, str) and ref in first for ref in places)
+    places = [options.source, options.target, options.weights, *(options.columns or {}).values()]
+    places = [ref[0] if isinstance(ref, tuple) else ref for ref in places]
+    asked = {ref for ref in places if isinstance(ref, str)}
+    if asked & set(first):
+        return True
     named = not any(is_number(name) for name in first)
+    if asked and named and any(is_number(field) for row in rows[1:2] for field in row):
+        return True  # there are names, and those asked for are misspelt: the error then lists what there is
+    if options.ids == "string":
+        usual = {name.lower() for name in first} & {*END_NAMES["source"], *END_NAMES["target"]}
+        return len(usual) >= 2
     return named and len(rows) > 1 and sum(is_whole(field) for field in rows[1]) >= 2
 
 

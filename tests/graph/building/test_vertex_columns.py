@@ -271,7 +271,7 @@ def test_files_of_vertices_that_do_not_fit(tmp_path: Path) -> None:
     vertices.write_text("id,age\n1,40\n2,50\n")
     with pytest.raises(GraphError, match=r"people.csv gives no age of the vertex 3"):
         load(edges, vertices=vertices)
-    with pytest.raises(GraphError, match="'ag', but the file has id, age; try 'age'"):
+    with pytest.raises(GraphError, match="'ag', but the columns are id, age; try 'age'"):
         load(edges, vertices=vertices, vertex_columns={"age": "ag"})
     with pytest.raises(GraphError, match="no such file"):
         load(edges, vertices=tmp_path / "none.csv")

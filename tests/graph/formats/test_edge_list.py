@@ -184,8 +184,20 @@ def test_ranks_together_load_what_one_loads(
         (
             "a,b,coast\n1,2,3\n",
             {"weights": "cost"},
-            r"named 'cost', but the file has a, b, coast; try 'coast'",
+            r"named 'cost', but the columns are a, b, coast; try 'coast'",
         ),
+        (
+            "from,payee,sum\nann,bob,3.5\n",
+            {"ids": "string", "weights": "some"},
+            r"named 'some', but the columns are from, payee, sum; try 'sum'",
+        ),
+        (
+            "from,payee,sum\nann,bob,3\n",
+            {"weights": "sum"},
+            r"g\.txt:2: the source id 'ann' .*ids=\"string\"",
+        ),
+        ("ann,bob\nann,\n", {"ids": "string"}, r"g\.txt:2: the target id is empty, .* remove such rows"),
+        ("ann bob\nbob eve\n", {"ids": "string", "weights": "sum"}, "the file has no header"),
         ("1 2 1\n", {"source": 4}, r"the source column is number 4"),
         ("1 2 1\n", {"columns": {"t": (2, "int8")}}, r"column 't' has type 'int8'; choose one of int64"),
         ("1 2 1\n", {"columns": {"weight": 2}, "weights": 2}, r"columns= has 'weight', which another"),
