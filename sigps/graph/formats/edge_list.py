@@ -55,7 +55,7 @@ def read_edge_list(path: Path, options: LoadOptions, group: Group, *, format: st
     hint = "delimiter=, comment= and header= say how to read the file"
     layout = Layout(columns, table.num_fields, table.delimiter, comments, hint)
     directed = True if options.directed is None else options.directed
-    result = EdgeInput(format, directed, notes=_notes(table, columns))
+    result = EdgeInput(format, directed, notes=_notes(table, columns, options))
     result.rows_skipped = table.num_skipped if group.rank == 0 else 0
     result.chunks = read_edges(source, layout, group, table.start, result)
     return result
@@ -183,16 +183,27 @@ def _has_header(rows: list[list[str]], options: LoadOptions) -> bool:
     return named and len(rows) > 1 and sum(is_whole(field) for field in rows[1]) >= 2
 
 
-def _notes(table: _Table, columns: dict[str, Column]) -> list[str]:
+def _notes(table: _Table, columns: dict[str, Column], options: LoadOptions) -> list[str]:
+    first, *below = table.rows
+    notes = []
+    is_inferred = options.header is None and not any(table.names)
+    has_names = not any(is_number(field) for field in first)
+    if is_inferred and has_names and any(all(map(is_number, column)) for column in zip(*below, strict=False)):
+        notes.append(
+            f"the first row, {', '.join(first)}, was read as an edge: header=True if it names columns"
+        )
     read = {column.index for column in columns.values()}
     ignored = [index for index in range(table.num_fields) if index not in read]
     if not ignored:
-        return []
+        return notes
     shown = ", ".join(
         f"{index} ({table.names[index]})" if table.names[index] else f"{index}" for index in ignored
     )
     plural = "s" if len(ignored) > 1 else ""
-    return [f"column{plural} {shown} not read (counted from 0; weights= and columns= read further columns)"]
+    return [
+        *notes,
+        f"column{plural} {shown} not read (counted from 0; weights= and columns= read further columns)",
+    ]
 
 
 def _edge_lines(graph: GraphArrays, delimiter: str) -> Iterator[bytes]:

@@ -125,6 +125,24 @@ def test_string_ids(
     assert graph.report.id_map == "strings"
 
 
+@pytest.mark.parametrize(
+    ("text", "options", "is_noted"),
+    [
+        ("payer,payee,sum\nann,bob,3\nbob,eve,4\n", {}, True),
+        ("payer,payee,sum\nann,bob,3\nbob,eve,4\n", {"header": False}, False),
+        ("payer,payee,sum\nann,bob,3\nbob,eve,-\n", {}, False),
+        ("zoe,ann,2\nann,bob,3\n", {}, False),
+        ("zoe,ann\n", {}, False),
+    ],
+)
+def test_a_first_row_that_may_be_names_is_noted(
+    tmp_path: Path, text: str, options: dict[str, Any], is_noted: bool
+) -> None:
+    report = load(write(tmp_path / "g.csv", text), ids="string", **options).report
+    assert report.edges_given == text.count("\n")
+    assert any("header=True if it names columns" in note for note in report.notes) == is_noted
+
+
 def test_ids_of_any_int64(tmp_path: Path) -> None:
     low, high = -(2**63), 2**63 - 1
     graph = load(write(tmp_path / "g.txt", f"{high} {low}\n-1 5000000000\n"))
