@@ -118,7 +118,7 @@ def reject(node: ast.AST, problem: str) -> NoReturn:
     file = getattr(node, "sigps_file", None)
     line = getattr(node, "lineno", None)
     source = linecache.getline(file, line).strip() if file and line else ""
-    raise CompileError(as_written(problem), file=file, line=line, source=source)
+    raise CompileError(as_written(problem), file=file, line=line, source=source) from None
 
 
 def as_written(text: str) -> str:

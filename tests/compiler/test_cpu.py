@@ -61,6 +61,7 @@ def test_types_that_do_not_fit_point_at_their_line(line: str, says: str) -> None
         run(program, kite(), device="cpu")
     assert caught.value.source in (line, "self.x = y")
     assert "__" not in str(caught.value).partition("\n")[0]
+    assert caught.value.__suppress_context__  # a traceback shows this error alone
 
 
 def test_a_mistake_in_a_helper_points_at_the_class_and_names_the_helper() -> None:
