@@ -5,6 +5,7 @@ gid g is the g-th smallest oid, on any number of ranks. Consecutive oids need no
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,14 @@ class Ids:
         """
         oids = np.arange(self.base, self.base + self.num_vertices) if self.table is None else self.table
         return np.array(oids, dtype, copy=True if self.table is not None else copy)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the oids that NumPy gets, as whole numbers or texts of Python's.
+
+        >>> list(Ids.of(np.array(["ann", "bob"])))
+        ['ann', 'bob']
+        """
+        return iter(np.asarray(self).tolist())
 
     def __repr__(self) -> str:
         where = (
