@@ -271,7 +271,7 @@ def test_a_job_names_a_file_of_vertices(
     assert cli.execute(["run", "job.yaml", "--set", "graph.vertices=nobody.csv"]) != 0
     assert "nobody.csv" in capsys.readouterr().err
     assert cli.execute(["run", "job.yaml", "--set", "graph.vertex_columns={age: years}"]) != 0
-    assert "'years', but the file has id, age, height" in capsys.readouterr().err
+    assert "'years', but the columns are id, age, height" in capsys.readouterr().err
     assert cli.execute(["plan", "job.yaml"]) == 0
     listed = [
         "--set",

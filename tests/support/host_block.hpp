@@ -53,7 +53,7 @@ struct Occasion {
   int64_t superstep;
   uint32_t vertex;
   void keep(uint32_t fault) const { kept = fault != 0 ? fault : kept; }
-  bool passes(uint32_t brought) const { return brought & 1; }
+  bool passes(uint32_t brought, uint32_t) const { return brought & 1; }
 };
 static bool overflows_add(int64_t a, int64_t b, int64_t result) {
   return ((a ^ result) & (b ^ result)) < 0;

@@ -32,7 +32,8 @@ def states_of(files: Iterable[Path]) -> FileStates:
 
 def is_known(states: FileStates, group: Group) -> bool:
     """Return whether all ranks have the same files, in this state remembered where each rank is. Collective."""
-    same_files = [state[1:] for state in states]  # a device has other numbers on other hosts
+    # A device has other numbers on other hosts; and what crosses ranks comes back as lists.
+    same_files = [list(state[1:]) for state in states]
     known = all(other == same_files for other in group.all_gather(same_files)) and cache.read(_key(states))
     return bool(group.all_reduce(np.array([int(known is True)]), "min")[0])
 

@@ -157,7 +157,7 @@ def test_no_rows(path: Path) -> None:
         (
             {"a": [1], "b": [2], "cost": [1]},
             {"weights": "coast"},
-            r"named 'coast', .* has a, b, cost; try 'cost'",
+            r"named 'coast', but the columns are a, b, cost; try 'cost'",
         ),
         ({"a": [1], "b": [2]}, {"weights": True}, r"column for 'weight' is number 2"),
         (
