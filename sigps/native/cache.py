@@ -23,7 +23,7 @@ from typing import Any
 
 import msgpack
 
-__all__ = ["cache_dir", "find_obstacle", "read", "write"]
+__all__ = ["cache_dir", "find_obstacle", "read", "sources_in", "write"]
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +87,11 @@ def path_of(key: str) -> Path:
     return cache_dir() / f"{name}.bin"
 
 
+def sources_in(folder: Path) -> list[Path]:
+    """Return all files of a package's folder but Python's bytecode, which comes when a module is first imported."""
+    return sorted(f for f in folder.rglob("*.*") if f.is_file() and f.parent.name != "__pycache__")
+
+
 @functools.cache
 def environment_key() -> str:
     """Hash the versions, the processor and sigps' own compiling code."""
@@ -100,7 +105,7 @@ def environment_key() -> str:
     package = Path(__file__).parent.parent
     digest = hashlib.sha256()
     for folder in ("compiler", "kernels", "model", "native"):
-        for file in sorted(filter(Path.is_file, (package / folder).rglob("*.*"))):
+        for file in sources_in(package / folder):
             digest.update(file.read_bytes())
     digest.update(repr((sys.version, llvmlite.__version__, np.__version__, processor())).encode())
     return digest.hexdigest()

@@ -173,3 +173,15 @@ print(result["low"].tolist(), len(writes) > 0)
             [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
         )
         assert done.stdout == f"[0, 0, 0, 0, 9] {has_compiled}\n"
+
+
+def test_bytecode_that_python_writes_makes_no_other_key(tmp_path: Path) -> None:
+    """The first run of a program imports modules, whose bytecode is new; the second is to find what it kept."""
+    (tmp_path / "part").mkdir()
+    for name in ("a.py", "part/b.cu"):
+        (tmp_path / name).write_text("1")
+    found = cache.sources_in(tmp_path)
+    assert found == [tmp_path / "a.py", tmp_path / "part" / "b.cu"]
+    (tmp_path / "part" / "__pycache__").mkdir()
+    (tmp_path / "part" / "__pycache__" / "c.cpython-311.pyc").write_text("2")
+    assert cache.sources_in(tmp_path) == found

@@ -16,6 +16,7 @@ import send_programs
 import vector_programs
 from battery import BATTERY, NAMES
 from drawn_lanes import assert_lanes_are_runs
+from fault_cases import Overflows
 from graphs import busy_graph
 from thread_group import ThreadGroup, run_ranks
 from ways import assert_same
@@ -87,18 +88,6 @@ class Friends(Vertex, message=int):
         self.far += sum(messages) + sum(edge.weight for edge in self.out_edges)
         self.friends -= 1
         self.vote_to_halt()
-
-
-class Overflows(Vertex, message=int):
-    """A whole number beyond 64 bits, where `factor` is large."""
-
-    factor: Param[int]
-    value: State[int] = 1
-
-    def compute(self, messages):
-        self.value = self.value * self.factor
-        if self.superstep == 3:
-            self.vote_to_halt()
 
 
 class Divides(Vertex, message=int):

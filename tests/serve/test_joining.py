@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fault_cases import Overflows
 
 import sigps
 from sigps import Aggregator, ComputeError, GraphError, Param, Pool, State, Vertex
@@ -21,18 +22,6 @@ from sigps.serve.job import Job
 from sigps.serve.joining import Times, first_lease, most_lanes, why_apart
 
 GRAPH = sigps.generate("rmat", scale=8, seed=1, weights="random")
-
-
-class Overflows(Vertex, message=int):
-    """A whole number beyond 64 bits, where `factor` is large."""
-
-    factor: Param[int]
-    value: State[int] = 1
-
-    def compute(self, messages):
-        self.value = self.value * self.factor
-        if self.superstep == 3:
-            self.vote_to_halt()
 
 
 class Counts(Vertex, message=int):

@@ -10,12 +10,24 @@ import numpy as np
 import pytest
 from cells import program_of
 
-from sigps import ComputeError, Graph, Vertex, run
+from sigps import ComputeError, Graph, Param, State, Vertex, run
 
-__all__ = ["CASES", "FaultCase", "assert_faults", "assert_named", "path_of"]
+__all__ = ["CASES", "FaultCase", "Overflows", "assert_faults", "assert_named", "path_of"]
 
 FIELDS = "n: State[int] = 3\nu: State[np.uint8] = 200\nw: State[np.uint64] = 5"
 HALT = "\nself.vote_to_halt()"
+
+
+class Overflows(Vertex, message=int):
+    """A whole number beyond 64 bits, where `factor` is large."""
+
+    factor: Param[int]
+    value: State[int] = 1
+
+    def compute(self, messages):
+        self.value = self.value * self.factor
+        if self.superstep == 3:
+            self.vote_to_halt()
 
 
 def ring(group: Any = None) -> Graph:
