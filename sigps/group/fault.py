@@ -42,5 +42,6 @@ class Fault:
         >>> print(Fault(3, "n17", "in superstep 41", "died").describe("log/20261121T190000-00000040"))
         rank 3 on host n17 died in superstep 41. The last log is log/20261121T190000-00000040: continue with --resume
         """
-        rest = f"The last log is {last_log}: continue with --resume" if last_log else "No log was written."
-        return f"{self}. {rest}"
+        if last_log:
+            return f"{self}. The last log is {last_log}: continue with --resume"
+        return f"{self}. No log was written; `checkpoint: {{dir: log, every: 10}}` keeps one."

@@ -75,7 +75,7 @@ def read_arrow_table(
         raise GraphError(f"columns= has {sorted(clash)}, which other arguments already name; rename them")
     names = reader.schema.names
     places = {
-        name: column_index(place, names, f"the column for {name!r}", "from_arrow")
+        name: column_index(place, names, f"the column for {name!r}", "the table")
         for name, place in {**wanted, **columns}.items()
     }
     return EdgeInput("arrow", directed, _arrow_chunks(reader, places, local, group))
@@ -119,7 +119,11 @@ def batches_of(data: Any) -> Any:
     if isinstance(data, pyarrow.Table):
         return data.to_reader(_BATCH_ROWS)
     if hasattr(data, "__arrow_c_stream__"):
-        return pyarrow.RecordBatchReader.from_stream(data)
+        try:
+            return pyarrow.RecordBatchReader.from_stream(data)
+        except pyarrow.ArrowException as error:  # pandas: a column of objects of several types
+            problem = "; ".join(str(part) for part in error.args)
+            raise GraphError(f"the table: {problem}. A column needs values of one type") from None
     return _collected(data).to_reader(_BATCH_ROWS)
 
 
@@ -152,7 +156,7 @@ def _arrow_chunks(reader: Any, places: dict[str, int], local: bool, group: Group
         arrays = [plain(batch.column(place)) for place in labels]
         part = pyarrow.RecordBatch.from_arrays(arrays, names=list(labels.values()))
         names = {name: labels[place] for name, place in places.items()}
-        yield edge_chunk(part, names, LoadOptions(), "from_arrow")
+        yield edge_chunk(part, names, LoadOptions(), "the table")
 
 
 def plain(values: Any) -> Any:

@@ -384,6 +384,12 @@ class TestArrow:
         with pytest.raises(GraphError, match="takes a table of pyarrow, or a data frame, not list"):
             Graph.from_arrow([[1, 2]])
 
+    def test_a_data_frame_whose_column_mixes_types_is_told_so(self):
+        pandas = pytest.importorskip("pandas")
+        mixed = pandas.DataFrame({"s": [1, 2], "t": ["a", 3]})
+        with pytest.raises(GraphError, match=r"the table: .*column t\b.*one type"):
+            Graph.from_pandas(mixed)
+
     @pytest.mark.parametrize("size", [2, 3])
     def test_several_ranks_share_a_table_or_bring_their_own(self, run_ranks, battery, size):
         sample = battery["skewed"]
