@@ -11,7 +11,7 @@ import queue
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sigps.device.cpu import Threads, available_cores
 from sigps.errors import DeviceError
 
-__all__ = ["bring", "copy_within", "fill_with", "send"]
+__all__ = ["bring", "copy_within", "fill_with", "page", "send"]
 
 _FIRST_BYTES = 1 << 16
 """Of what an array is filled with, written by the host; the rest is copied from there, twice as much each time."""
@@ -88,7 +88,10 @@ def copy_within(target: Any, source: Any) -> None:
 
 
 def bring(
-    array: Any, dtype: np.dtype[Any], write: Callable[[NDArray[Any], NDArray[Any]], None] = np.copyto
+    array: Any,
+    dtype: np.dtype[Any],
+    write: Callable[..., None] = np.copyto,
+    beside: Sequence[NDArray[Any]] = (),
 ) -> NDArray[Any]:
     """Return an array on the host, when what the current stream was given before is done.
 
@@ -99,22 +102,29 @@ def bring(
     Args:
         array: [n] or [n, length].
         dtype: The type of a number on the host.
-        write: Writes a piece, its second argument, to another of that type.
+        write: Writes a piece, its second argument, to another of that type; takes the same piece of those beside.
+        beside: Arrays of the host as long as the array, which `write` writes to, too.
     """
     import cupy
 
     if array.nbytes <= _SMALL_BYTES:
         small = np.empty(array.shape, dtype)
-        write(small, cupy.asnumpy(array))
+        write(small, cupy.asnumpy(array), *beside)
         return small
     found = _pages.array(array.shape, dtype)
-    on_host, numbers = found.reshape(-1), STAGED_BYTES // array.itemsize
+    on_host, numbers = [a.reshape(-1) for a in (found, *beside)], STAGED_BYTES // array.itemsize
 
     def bring_piece(lane: _Lane, begin: int, piece: Any) -> None:
-        write(on_host[begin : begin + piece.size], lane.bring(piece))
+        target, *others = (a[begin : begin + piece.size] for a in on_host)
+        write(target, lane.bring(piece), *others)
 
     _in_pieces(array.reshape(-1), numbers, bring_piece)
     return found
+
+
+def page(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return an array of the host for what an answer has beside its values; undefined, in pages as `bring` takes."""
+    return _pages.array(shape, dtype)
 
 
 def send(array: NDArray[Any]) -> Any:

@@ -72,7 +72,10 @@ class _Table:
         values = self._fields[field]
         if field not in self._optional:
             return values
-        return np.ma.MaskedArray(values, np.asarray(values == NO_VERTEX))
+        known = getattr(
+            self._fields, "none_of", None
+        )  # of fields that a device holds it was found while they crossed
+        return np.ma.MaskedArray(values, np.asarray(values == NO_VERTEX) if known is None else known(field))
 
     def to_arrow(self, fields: Sequence[str] | None = None) -> pyarrow.Table:
         """Return a table: the ids, then the fields (all, or those named)."""

@@ -12,6 +12,7 @@ import pytest
 from sigps.device import transfers
 from sigps.device.transfers import bring, copy_within, fill_with
 from sigps.engine.gpu.columns import write_cast
+from sigps.engine.gpu.numbering import DeviceFields
 
 
 @pytest.fixture(autouse=True)
@@ -73,6 +74,30 @@ def test_numbers_are_converted_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -
     expected[[3, 40, 99]] = np.iinfo(np.int64).min
     found = bring(on_device(values), np.dtype(np.int64), write_cast)
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_which_ids_are_none_is_found_while_they_cross(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for small in (16, 1 << 16):
+        monkeypatch.setattr(transfers, "_SMALL_BYTES", small)
+        monkeypatch.setattr(transfers, "STAGED_BYTES", 64)
+        values = np.arange(-50, 50, dtype=dtype)
+        values[[3, 40, 99]] = np.iinfo(dtype).min
+        fields = DeviceFields(
+            {
+                "parent": (on_device(values), np.dtype(np.int64)),
+                "level": (on_device(values), np.dtype(dtype)),
+            },
+            slice(0, 100),
+            lambda values, order: values[order],
+            {"parent"},
+        )
+        assert np.flatnonzero(fields.none_of("parent")).tolist() == [3, 40, 99]
+        expected = values.astype(np.int64)
+        expected[[3, 40, 99]] = np.iinfo(np.int64).min
+        assert fields["parent"].dtype == np.int64
+        np.testing.assert_array_equal(fields["parent"], expected)
+        np.testing.assert_array_equal(fields["level"], values)
 
 
 def test_pinned_memory_is_bounded_and_used_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -204,9 +204,9 @@ class GpuEngine:
         kept = division_on_gpu(subgraph, sorts_rows=sorts_rows)
         if stream != "never" and isinstance(kept, Spilling):
             return kept
-        if stream == "never" or (stream == "auto" and fits(_MANY * sum(counts.values()))):
+        if stream == "auto" and kept is not None and not is_limited:  # as runs before; asks nobody
             return None
-        if stream == "auto" and kept is not None and not is_limited:  # as runs before; O(1)
+        if stream == "never" or (stream == "auto" and fits(_MANY * sum(counts.values()))):
             return None
         sizes = Sizes(
             subgraph.num_owned,
@@ -440,7 +440,8 @@ class GpuEngine:
     def _fields(self, order: Any) -> DeviceFields:
         kept = zip(self._program.states, self._memory.states, self._program.state_dtypes, strict=True)
         states = {f.name: (values, dtype) for f, values, dtype in kept}
-        return DeviceFields(states, order, functools.partial(take_rows, self._gpu))
+        optional = frozenset(f.name for f in self._program.states if f.may_be_none)
+        return DeviceFields(states, order, functools.partial(take_rows, self._gpu), optional)
 
     def _launch(self, end: int, outcome: Outcome) -> int:
         return _last(self._launches(end, outcome))

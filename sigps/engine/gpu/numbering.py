@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from sigps.account import spent_on
 from sigps.device.cuda import check_fits
-from sigps.device.transfers import bring
-from sigps.engine.gpu.columns import write_cast
+from sigps.device.transfers import bring, page
+from sigps.engine.gpu.columns import write_cast, write_ids
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.kernels.cpu.layout import number_by_degree
 from sigps.kernels.cuda.lease import NO_VERTEX
@@ -225,20 +225,37 @@ class DeviceFields(Mapping[str, NDArray[Any]]):
         states: Each field's values by local id, and its type on the host.
         order: The local ids in the order of the fields, uint32, or a slice.
         take: Returns some rows of an array by such an order.
+        optional: The fields in which the least number of their type stands for None.
     """
 
     def __init__(
-        self, states: Mapping[str, tuple[Any, np.dtype[Any]]], order: Any, take: Callable[[Any, Any], Any]
+        self,
+        states: Mapping[str, tuple[Any, np.dtype[Any]]],
+        order: Any,
+        take: Callable[[Any, Any], Any],
+        optional: Container[str] = (),
     ) -> None:
-        self._states, self._order, self._take = states, order, take
+        self._states, self._order, self._take, self._optional = states, order, take, optional
         self._brought: dict[str, NDArray[Any]] = {}
+        self._none: dict[str, NDArray[np.bool_]] = {}
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self._brought:
             dtype = self._states[name][1]
             with spent_on("answer"):
-                self._brought[name] = bring(self.on_device(name), dtype.base, write_cast)
+                values = self.on_device(name)
+                if name in self._optional:
+                    is_none = page(values.shape, np.dtype(np.bool_))
+                    self._brought[name] = bring(values, dtype.base, write_ids, [is_none])
+                    self._none[name] = is_none
+                else:
+                    self._brought[name] = bring(values, dtype.base, write_cast)
         return self._brought[name]
+
+    def none_of(self, name: str) -> NDArray[np.bool_]:
+        """Return where a field of those that are optional is None; found while it crosses."""
+        self[name]
+        return self._none[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._states)

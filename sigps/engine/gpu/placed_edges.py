@@ -130,7 +130,12 @@ def offsets_of(degrees: NDArray[np.uint32]) -> Any:
 @functools.cache
 @spent_on("compile")
 def layout_kernel(name: str, gpu: Gpu, file: str = "layout") -> Kernel:
-    """Return a kernel that lays edges out; loaded once a GPU."""
+    """Return a kernel that lays edges out; its file is loaded once a GPU."""
+    return _layout_module(file, gpu).kernel(name)
+
+
+@functools.cache
+def _layout_module(file: str, gpu: Gpu) -> Module:
     from sigps.device.linking import link_kernel
 
-    return Module(link_kernel(file, gpu.arch)).kernel(name)
+    return Module(link_kernel(file, gpu.arch))
