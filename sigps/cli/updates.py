@@ -8,8 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sigps.errors import ConfigError
-
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -26,10 +24,11 @@ T = TypeVar("T")
 
 
 def run_updates(job: JobConfig, program: Vertex, group: Group, out: Console, *, resume: bool) -> Result:
-    """Run a job's program on its graph, and after each batch of its updates; return the last result.
+    """Run a job's program on its graph, and after each batch of its updates; return the last result. Collective.
+
+    All ranks read all updates, and each applies those of its rows.
 
     Raises:
-        ConfigError: On several ranks.
         StateLogError: If the logs are another job's.
     """
     from sigps.cli.checks import load_graph
@@ -38,9 +37,7 @@ def run_updates(job: JobConfig, program: Vertex, group: Group, out: Console, *, 
 
     updates = job.updates
     assert updates is not None
-    if group.size > 1:
-        raise ConfigError(f"{job.name}: updates run in one process, and {group.size} ranks were started")
-    log = _log_of(job, anew=not resume)
+    log = _log_of(job, group, anew=not resume)
     found = log.newest() if log is not None and resume else None
     done, graph, window = found if found is not None else (0, load_graph(job, group), None)
     out.print(
@@ -51,7 +48,13 @@ def run_updates(job: JobConfig, program: Vertex, group: Group, out: Console, *, 
     )
     options = {**job.engine.model_dump(exclude={"trace"}), "partitioner": job.partition.method}
     live = stream(
-        program, graph, guard=updates.guard, window=updates.window_length, missing=updates.missing, **options
+        program,
+        graph,
+        guard=updates.guard,
+        window=updates.window_length,
+        missing=updates.missing,
+        tolerance=updates.tolerance,
+        **options,
     )
     with live:
         if window is not None:
@@ -68,13 +71,13 @@ def run_updates(job: JobConfig, program: Vertex, group: Group, out: Console, *, 
                 path = _numbered(Path(job.output.path), number)
                 result.write(path, job.output.fields)
                 out.print(f"wrote {path}", markup=False)
-            if log is not None and _is_due(job, number, saved_at):
+            if log is not None and group.broadcast(_is_due(job, number, saved_at)):
                 out.print(f"wrote {log.save(number, live.graph, live.window_state)}", markup=False)
                 saved_at = time.monotonic()
         return live.result
 
 
-def _log_of(job: JobConfig, *, anew: bool) -> StreamLog | None:
+def _log_of(job: JobConfig, group: Group, *, anew: bool) -> StreamLog | None:
     from sigps.job.stream_log import StreamLog
 
     if job.checkpoint is None or job.updates is None:
@@ -86,8 +89,9 @@ def _log_of(job: JobConfig, *, anew: bool) -> StreamLog | None:
         "graph": job.graph.model_dump(mode="json"),
         "updates": [updates.path, updates.batch, updates.columns],
         "window": updates.window_length,
+        "tolerance": updates.tolerance,
     }
-    return StreamLog(Path(job.checkpoint.dir), identity, job.checkpoint.keep, anew=anew)
+    return StreamLog(Path(job.checkpoint.dir), identity, job.checkpoint.keep, group, anew=anew)
 
 
 def _is_due(job: JobConfig, number: int, saved_at: float) -> bool:

@@ -79,17 +79,19 @@ class Graph(GraphArrays):
         deletes: Any = None,
         *,
         vertices: ArrayLike | None = None,
+        delete_vertices: ArrayLike | None = None,
         missing: Literal["count", "error"] = "count",
     ) -> Graph:
         """Return the graph after a batch of updates, a new version; this one stays as it is. Collective.
 
-        First edges are deleted, then others inserted, behind those that are equal: results are those of a graph built
-        anew from the edges left, in their order, and the inserted ones. Parallel edges and self-loops are treated as
-        when the graph was built. Rows are changed in place, and older versions undo that when they are read
-        (`graph/versions/rows.py`): O(batch log batch), and the edges of the touched rows; O(edges) where vertices are
-        renumbered, for the first version of a graph, and after every so many updates. What is derived from the graph
-        follows: in-edges, the undirected form, both ways, the fingerprint. Arrays of all rows (`offsets`, `targets`,
-        `columns`), which engines read, are laid out when they are first read, in O(edges) time and memory.
+        First vertices are deleted with all their edges, then edges, then others inserted, behind those that are equal:
+        results are those of a graph built anew from the edges left, in their order, and the inserted ones. Parallel
+        edges and self-loops are treated as when the graph was built. Rows are changed in place, and older versions undo
+        that when they are read (`graph/versions/rows.py`): O(batch log batch), and the edges of the touched rows;
+        O(edges) where vertices are renumbered or deleted, for the first version of a graph, and after every so many
+        updates. What is derived follows: in-edges, the undirected form, both ways, the fingerprint. Arrays of all rows
+        (`offsets`, `targets`, `columns`), which engines read, are laid out when they are first read, in O(edges) time
+        and memory.
 
         Args:
             inserts: Edges by ids: `(sources, targets)`, `(sources, targets, weights)`, `(sources, targets, {column:
@@ -98,15 +100,20 @@ class Graph(GraphArrays):
             deletes: Edges to delete: all parallel ones, or those in whose named columns the values are equal. In an
                 undirected graph either order of the ends.
             vertices: Ids that become vertices with or without an edge.
-            missing: What to do where a delete matches no edge: `"count"` it in `update.missing`, or raise an error.
+            delete_vertices: Ids of vertices that go, with all edges from and to them: results have these ids no more.
+                One that `inserts` or `vertices` name too is there afterwards as a new vertex.
+            missing: What to do where a delete matches no edge, or no vertex: `"count"` it in `update.missing`, or raise
+                an error.
 
         Raises:
-            GraphError: If ids, columns or lengths are wrong, or a delete matches no edge.
+            GraphError: If ids, columns or lengths are wrong, or a delete matches nothing.
 
         >>> graph = Graph.from_edges([0, 1], [1, 2], weights=[1.0, 2.0])
         >>> newer = graph.apply(inserts=([0], [5], [0.5]), deletes=([1, 2], [2, 0]))
         >>> newer.to_arrow().to_pydict(), newer.update.missing
         ({'source': [0, 0], 'target': [1, 5], 'weight': [1.0, 0.5]}, 1)
+        >>> newer.apply(delete_vertices=[1]).to_arrow().to_pydict()
+        {'source': [0], 'target': [5], 'weight': [0.5]}
         >>> graph.num_edges, newer.version, newer.versions, newer.at(0) is graph
         (2, 1, (0, 1), True)
         """
@@ -116,7 +123,7 @@ class Graph(GraphArrays):
             self._family = Family()
             self._family.add(self)
         hashed = self._derived.get("edge hash")
-        given = inserts, deletes, vertices, missing, self.column_types(), hashed
+        given = inserts, deletes, vertices, delete_vertices, missing, self.column_types(), hashed
         changed, version = apply_batch(self, self._version, *given)
         newer = self._with_rows(version, **changed)
         newer._family, newer.version = self._family, self._family.add(newer)

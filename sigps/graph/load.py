@@ -184,7 +184,8 @@ def open_store(path: str | os.PathLike[str], group: Group | None = None, verify:
         sizes = graph.num_vertices, graph.num_edges
         for batch in together(lambda: stored_batches(Path(path), sizes), group):
             parts = [(c.sources, c.targets, c.columns) for c in (batch.inserts, batch.deletes)]
-            graph = graph.apply(*parts, vertices=batch.vertices if batch.vertices.size else None)
+            named: dict[str, Any] = {"vertices": batch.vertices, "delete_vertices": batch.deleted_vertices}
+            graph = graph.apply(*parts, **{name: ids for name, ids in named.items() if ids.size})
         return graph
 
 

@@ -222,6 +222,7 @@ class UpdatesSection(Section):
     window: Annotated[Any, AfterValidator(_window)] = None
     guard: Annotated[Any, AfterValidator(_guard)] = "auto"
     missing: Literal["count", "error"] = "count"
+    tolerance: Annotated[float, Field(ge=1e-12, lt=1)] | None = None
     output_every: Count | None = None
 
     @property

@@ -154,13 +154,21 @@ class Stream:
         self._live = None
         self._why = "the stream is closed"
 
-    def apply(self, batch: Updates | None = None, *, inserts: Any = None, deletes: Any = None) -> LiveResult:
+    def apply(
+        self,
+        batch: Updates | None = None,
+        *,
+        inserts: Any = None,
+        deletes: Any = None,
+        delete_vertices: Any = None,
+    ) -> LiveResult:
         """Apply a batch, and return the result on the new version.
 
         Args:
             batch: One of `sigps.read_updates`, or None.
             inserts: As in `Graph.apply`, where there is no batch.
             deletes: Likewise.
+            delete_vertices: Likewise. Others are renumbered, so a full run follows.
 
         Raises:
             GraphError: As `Graph.apply`; nothing was applied then.
@@ -168,9 +176,9 @@ class Stream:
         if self._why == "the stream is closed":
             raise ConfigError("the stream is closed, so it takes no batch")
         if batch is None:
-            batch = Updates(inserts, deletes)
-        elif inserts is not None or deletes is not None:
-            raise ConfigError("give a batch, or inserts= and deletes=, not both")
+            batch = Updates(inserts, deletes, delete_vertices=delete_vertices)
+        elif not inserts is deletes is delete_vertices is None:
+            raise ConfigError("give a batch, or inserts=, deletes= and delete_vertices=, not both")
         elif not isinstance(batch, Updates):
             raise ConfigError(
                 f"a batch is sigps.Updates, not {type(batch).__name__}; or give inserts= and deletes="
@@ -181,7 +189,13 @@ class Stream:
             batch, step = window.widened(batch, graph)
         if self._live is not None:
             self._live.note(graph, batch)
-        newer = graph.apply(batch.inserts, batch.deletes, vertices=batch.vertices, missing=self._missing)
+        newer = graph.apply(
+            batch.inserts,
+            batch.deletes,
+            vertices=batch.vertices,
+            delete_vertices=batch.delete_vertices,
+            missing=self._missing,
+        )
         if window is not None and step is not None:
             window.take(step)
         live = self._live
@@ -247,7 +261,8 @@ class Stream:
 
     def _follow(self, newer: Graph) -> LiveResult:
         live, why = self._live, self._why
-        if live is not None and newer.update.new_vertices and not live.grows(newer):
+        has_others = newer.update.new_vertices or newer.update.is_renumbered
+        if live is not None and has_others and not live.grows(newer):
             before = self.result
             live.close()
             self._live, self._why = live, why = self._begun(newer)
@@ -257,7 +272,8 @@ class Stream:
             if result is None:
                 self._stop_following()
                 return self._anew(newer, before, self._why)
-            why = "new vertices came between others, or change all"
+            went = newer.update.deleted_vertices
+            why = "vertices were deleted" if went else "new vertices came between others, or change all"
             return LiveResult.of(result, "full", why, _changed_ids(before, result), newer.update)
         if live is None:
             return self._anew(newer, self.result, why)

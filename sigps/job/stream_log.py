@@ -17,7 +17,7 @@ import numpy as np
 from sigps.errors import GraphError, StateLogError
 from sigps.graph.graph import Graph
 from sigps.graph.load import load
-from sigps.group import Alone
+from sigps.group import Group
 from sigps.job.window import WindowState
 from sigps.whole_files import sync, write_folder
 
@@ -27,22 +27,25 @@ _PREFIX, _STATE, _GRAPH, _WINDOW = "batch-", "stream.json", "graph", "window.npz
 
 
 class StreamLog:
-    """The logs of one job, which one process writes.
+    """The logs of one job, which its ranks write together, and which any number of ranks reads.
 
     Args:
         folder: Where they are; made if need be.
         identity: What the job is, in plain data: only its own logs are read.
         keep: How many to keep.
+        group: The ranks.
         anew: Whether the job begins at its first batch: then the first log that it writes replaces what is there.
     """
 
-    def __init__(self, folder: Path, identity: Mapping[str, Any], keep: int, *, anew: bool) -> None:
-        self._folder, self._keep = folder, keep
+    def __init__(
+        self, folder: Path, identity: Mapping[str, Any], keep: int, group: Group, *, anew: bool
+    ) -> None:
+        self._folder, self._keep, self._group = folder, keep, group
         self._replaced = self._paths() if anew else []
         self._identity = json.loads(json.dumps(identity))
 
     def save(self, number: int, graph: Graph, window: WindowState | None) -> Path:
-        """Write the log after a batch, and remove those that are not to be kept.
+        """Write the log after a batch, and remove those that are not to be kept. Collective.
 
         Raises:
             StateLogError: If it cannot be written.
@@ -51,7 +54,7 @@ class StreamLog:
 
         def write(folder: Path) -> None:
             graph.save(folder / _GRAPH)
-            if window is not None:
+            if window is not None and self._group.rank == 0:
                 with open(folder / _WINDOW, "wb") as file:
                     np.savez(file, **window.arrays())  # type: ignore[arg-type]
                 sync(folder / _WINDOW)
@@ -69,19 +72,24 @@ class StreamLog:
             sync(folder / _STATE)
 
         self._folder.mkdir(parents=True, exist_ok=True)
-        write_folder(path, Alone(), write=write, finish=finish, problem=lambda error: _failed(path, error))
+        write_folder(
+            path, self._group, write=write, finish=finish, problem=lambda error: _failed(path, error)
+        )
+        if self._group.rank:
+            return path
         replaced, self._replaced = [old for old in self._replaced if old != path], []
         for old in (*replaced, *[kept for kept in self._paths() if kept not in replaced][self._keep :]):
             shutil.rmtree(old, ignore_errors=True)
         return path
 
     def newest(self) -> tuple[int, Graph, WindowState | None] | None:
-        """Return the newest log's batch number, graph and window; None where there is none.
+        """Return the newest log's batch number, graph and window; None where there is none. Collective.
 
         Raises:
             StateLogError: If it is another job's, or damaged.
         """
-        for path in self._paths():
+        for name in self._group.broadcast([path.name for path in self._paths()[:1]]):
+            path = self._folder / name
             try:
                 state = json.loads((path / _STATE).read_text())
             except (OSError, ValueError) as error:
@@ -93,7 +101,7 @@ class StreamLog:
                     "leave --resume out"
                 )
             try:
-                graph = load(path / _GRAPH, verify="full", group=Alone())
+                graph = load(path / _GRAPH, verify="full", group=self._group)
             except GraphError as error:
                 raise StateLogError(f"the log {path} is damaged: {error}") from None
             graph.report.duplicates_policy = state["duplicates"]

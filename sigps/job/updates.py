@@ -46,6 +46,7 @@ class Updates:
         times: [inserts]: when each came, where the stream has a window.
         vertices: Ids that become vertices with or without an edge.
         num_rows: Rows of the input that it comes from.
+        delete_vertices: Ids of vertices that go first, with all their edges.
     """
 
     inserts: Any = None
@@ -53,6 +54,7 @@ class Updates:
     times: Any = None
     vertices: Any = None
     num_rows: int = 0
+    delete_vertices: Any = None
 
 
 def read_updates(

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from sigps.errors import ConfigError
 from sigps.graph.graph import Graph
+from sigps.graph.user_arrays import as_ids
 from sigps.graph.versions.batch import Changes, as_changes
 from sigps.graph.versions.row_changes import distinct
 from sigps.job.updates import Updates
@@ -124,11 +125,15 @@ class Window:
             newest = times.max().item()
             latest = newest if latest is None else max(latest, newest)
         deleted = self._parallel(old, directed=graph.directed)
+        if batch.delete_vertices is not None:
+            gone = as_ids(batch.delete_vertices, "delete_vertices").ravel()
+            deleted = distinct(np.concatenate([deleted, self._ending_at(gone)]))
         late = _without(self._late(latest), deleted)
         expired = self._edges(late)
         again = _without(self._parallel(expired, directed=graph.directed), np.concatenate([deleted, late]))
         deletes = _given(_joined(old, expired, columns=False))
-        widened = Updates(_given(_joined(self._edges(again), new)), deletes, vertices=batch.vertices)
+        others = {"vertices": batch.vertices, "delete_vertices": batch.delete_vertices}
+        widened = Updates(_given(_joined(self._edges(again), new)), deletes, **others)
         return widened, Step(np.concatenate([deleted, late]), new, times, latest)
 
     def take(self, step: Step) -> None:
@@ -198,6 +203,13 @@ class Window:
                 is_same |= (sources == edges.targets[of]) & (targets == edges.sources[of])
             found.append(at[is_same & self._stays.values[at]])
         return distinct(np.concatenate(found))
+
+    def _ending_at(self, ids: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the places of edges from or to some vertices. O(edges in the window)."""
+        if not self._stays.size or not ids.size:
+            return np.empty(0, dtype=np.int64)
+        ends = np.isin(self._sources.values, ids) | np.isin(self._targets.values, ids)
+        return np.flatnonzero(ends & self._stays.values)
 
     def _edges(self, places: NDArray[np.int64]) -> Changes:
         if not self._stays.size:

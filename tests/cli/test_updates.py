@@ -123,6 +123,86 @@ def test_a_killed_job_goes_on_where_it_was(folder: Path) -> None:
     assert len(list((folder / "logs").glob("batch-*"))) == 2
 
 
+MPIRUN = Path(sys.executable).with_name("mpirun")
+
+
+@pytest.mark.mpi
+@pytest.mark.skipif(not MPIRUN.exists(), reason="no mpirun beside this Python: pip install 'sigps[mpi]'")
+def test_ranks_follow_updates_and_go_on_in_another_number(folder: Path) -> None:
+    def ended(ranks: int, *more: str) -> str:
+        words = ["--set", "checkpoint={dir: logs, every: 4}", "--set", "updates.window=35", *more]
+        sigps_ = [sys.executable, "-m", "sigps", "run", "job.yaml", *words]
+        done = subprocess.run(
+            [MPIRUN, "-n", str(ranks), *sigps_],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout
+        return done.stdout
+
+    first = ended(2, "--set", "updates.output_every=5")
+    assert first.count("batch 12: ") == 1
+    assert distances(folder / "out.csv") == expected(folder, window=35)
+    assert distances(folder / "out-000005.csv") == expected(folder, 5, window=35)
+    (folder / "logs" / "batch-000000012").rename(folder / "last")
+    (folder / "out.csv").unlink()
+    again = ended(3, "--resume")
+    assert "goes on after batch 8" in again
+    lines = [
+        [line.rsplit(",", 1)[0] for line in out.splitlines() if line.startswith("batch ")]
+        for out in (first, again)
+    ]
+    assert lines[1] == lines[0][8:]  # as many changed, too
+    assert distances(folder / "out.csv") == expected(folder, window=35)
+
+
+def test_a_tolerance_is_of_linear_programs(folder: Path) -> None:
+    program = [
+        "--set",
+        "program=sigps.apps:PageRank",
+        "--set",
+        "params={}",
+        "--set",
+        "updates.tolerance=1e-9",
+    ]
+    ended = run(folder, *program)
+    assert ended.exit_code == 0, ended.output
+    assert "incremental run" in ended.output
+    with (folder / "out.csv").open() as file:
+        found = {int(row["id"]): float(row["rank"]) for row in csv.DictReader(file)}
+    edges = [line.split()[:2] for line in (folder / "graph.txt").read_text().splitlines()]
+    assert solution(folder, [(int(s), int(t)) for s, t in edges]) == pytest.approx(found, rel=1e-8)
+    refused = run(folder, "--set", "updates.tolerance=1e-9")
+    assert refused.exit_code != 0
+    assert "is not followed within a tolerance" in f"{refused.output} {refused.exception}"
+
+
+def solution(folder: Path, edges: list[tuple[int, int]]) -> dict[int, float]:
+    """PageRank after all updates, by linear algebra on dense matrices: damping 0.85, what hangs is spread over all."""
+    ids = {end for edge in edges for end in edge}
+    with (folder / "updates.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        ends = int(row["source"]), int(row["target"])
+        if row["op"] == "-":
+            edges = [edge for edge in edges if edge != ends]
+        else:
+            edges.append(ends)
+            ids |= set(ends)
+    names = sorted(ids)
+    place, n = {v: i for i, v in enumerate(names)}, len(names)
+    counts = np.zeros((n, n))
+    for s, t in edges:
+        counts[place[t], place[s]] += 1
+    degrees = counts.sum(axis=0)
+    spread = np.where(degrees > 0, counts / np.maximum(degrees, 1), 1 / n)
+    ranks = np.linalg.solve(np.eye(n) - 0.85 * spread, np.full(n, 0.15 / n))
+    return dict(zip(names, ranks.tolist(), strict=True))
+
+
 def test_logs_of_another_job_are_refused(folder: Path) -> None:
     words = ["--set", f"checkpoint={{dir: '{folder}/logs', every: 5}}"]
     assert run(folder, *words).exit_code == 0
@@ -136,6 +216,7 @@ def test_logs_of_another_job_are_refused(folder: Path) -> None:
     [
         (["--set", "updates.window=soon"], "a time above 0, such as 3600, 90m or 7d"),
         (["--set", "updates.guard=never"], "auto, incremental, full, or"),
+        (["--set", "updates.tolerance=2"], "less than 1"),
         (["--set", "updates.path=[]"], "a path, or a list of paths"),
         (["--set", "many={source: [0, 1]}", "--set", "params={}"], "'updates' is of one"),
         (["--set", "output={top: 1}", "--set", "updates.output_every=2"], "has nowhere to write"),

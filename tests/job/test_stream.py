@@ -221,6 +221,24 @@ def test_a_source_that_comes_later() -> None:
         assert result.changed_ids.tolist() == [1, 2, 3, 7]
 
 
+@pytest.mark.parametrize("program", [SSSP(source=0), WCC(), BFS(source=0)])
+def test_vertices_that_are_deleted_leave_results(program: Vertex) -> None:
+    ends = [0, 1, 2, 3, 0], [1, 2, 3, 4, 4]
+    graph = Graph.from_edges(*ends, [1.0, 1.0, 1.0, 1.0, 9.0])
+    with sigps.stream(program, graph, device="cpu", guard="incremental", window=5) as live:
+        live.apply(Updates(([4], [2], [1.0]), times=[1]))
+        result = live.apply(delete_vertices=[3])
+        judge = Graph.from_edges([0, 1, 0, 4], [1, 2, 4, 2], [1.0, 1.0, 9.0, 1.0])
+        assert is_equal(result, sigps.run(program, judge, device="python"))
+        assert (result.path, result.why) == ("full", "vertices were deleted")
+        live.apply(Updates(([2], [5], [1.0]), times=[2], delete_vertices=[4]))
+        last = live.apply(Updates(([1], [5], [1.0]), times=[6]))  # what ended in 4 would be too old now
+        assert last.update.missing == 0
+        judge = Graph.from_edges([0, 1, 2, 1], [1, 2, 5, 5], [1.0] * 4)
+        assert is_equal(last, sigps.run(program, judge, device="python"))
+        assert last.path == "incremental"
+
+
 def test_larger_graphs_of_first_arrivals() -> None:
     graph = sigps.generate("rmat", scale=12, weights="random")
     ids = np.asarray(graph.ids)

@@ -22,13 +22,14 @@ IDS: list[list[Any]] = [
 class History:
     """A first list of edges (source, target, weight), and batches: (inserts, deletes), deletes without weights.
 
-    `options` are those of `Graph.from_edges` that do not change.
+    `options` are those of `Graph.from_edges` that do not change; `gone` has the vertices that each batch deletes first.
     """
 
     edges: list[tuple[Any, Any, int]]
     vertices: list[Any]
     batches: list[tuple[list[tuple[Any, Any, int]], list[tuple[Any, Any]]]]
     options: dict[str, Any] = field(default_factory=dict)
+    gone: list[list[Any]] = field(default_factory=list)
 
     def first(self, **more: Any) -> Graph:
         return built(self.edges, self.vertices, **self.options, **more)
@@ -36,10 +37,11 @@ class History:
     def newer(self, graph: Graph) -> list[Graph]:
         """Return the versions that the batches make of a graph, in order."""
         versions = []
-        for inserts, deletes in self.batches:
+        for (inserts, deletes), gone in zip(self.batches, self.gone or [[]] * len(self.batches), strict=True):
             graph = graph.apply(
                 ([s for s, _, _ in inserts], [t for _, t, _ in inserts], [w for _, _, w in inserts]),
                 ([s for s, _ in deletes], [t for _, t in deletes]),
+                delete_vertices=gone or None,
             )
             versions.append(graph)
         return versions
@@ -48,7 +50,9 @@ class History:
         """Return the same graphs, each built anew from the list of its edges."""
         edges, vertices, found = list(self.edges), list(self.vertices), []
         directed = self.options.get("directed", True)
-        for inserts, deletes in self.batches:
+        for (inserts, deletes), went in zip(self.batches, self.gone or [[]] * len(self.batches), strict=True):
+            vertices = [vertex for vertex in vertices if vertex not in went]
+            edges = [edge for edge in edges if not set(edge[:2]) & set(went)]
             gone = set(deletes) | (set() if directed else {(t, s) for s, t in deletes})
             edges = [edge for edge in edges if edge[:2] not in gone] + inserts
             vertices += [end for edge in inserts for end in edge[:2]]

@@ -18,7 +18,7 @@ from sigps.graph.ids import Ids
 from sigps.graph.user_arrays import as_ids
 from sigps.graph.versions.batch import Changes, as_changes
 from sigps.graph.versions.editing import Edits, plan_edits
-from sigps.graph.versions.new_vertices import joined_ids, renumbered
+from sigps.graph.versions.new_vertices import numbering, renumbered
 from sigps.graph.versions.rewriting import both_sides, change_rows
 from sigps.graph.versions.row_changes import RowChanges, distinct
 from sigps.graph.versions.rows import WORTH_COMPILING, RowContents, VersionRows
@@ -35,10 +35,11 @@ class Update:
     Attributes:
         inserted: Edges given to insert.
         deleted: Stored edges that were deleted; an undirected edge counts twice, a self-loop once.
-        missing: Edges given to delete that matched no edge.
+        missing: Edges given to delete that matched no edge, and ids given to delete that are no vertices.
         new_vertices: Vertices that were not there before.
+        deleted_vertices: Vertices that were deleted.
         inserts: This rank's inserted edges as rows hold them, of an undirected graph in both directions.
-        deletes: This rank's deleted edges, likewise, with their columns.
+        deletes: This rank's deleted edges, likewise, with their columns; without those of deleted vertices.
         is_renumbered: Whether vertices have other numbers (gids) than before.
         given: The batch, by ids.
         before: Vertices and edges of the version before.
@@ -53,6 +54,7 @@ class Update:
     is_renumbered: bool = False
     given: Batch | None = field(default=None, repr=False)
     before: tuple[int, int] = (0, 0)
+    deleted_vertices: int = 0
 
 
 class Family:
@@ -94,6 +96,7 @@ def apply_batch(
     inserts: Any,
     deletes: Any,
     vertices: ArrayLike | None,
+    delete_vertices: ArrayLike | None,
     missing: Literal["count", "error"],
     column_types: Mapping[str, np.dtype[Any]],
     edge_hash: np.uint64 | None,
@@ -106,6 +109,7 @@ def apply_batch(
         inserts: As in `Graph.apply`, and so are the next three.
         deletes: See there.
         vertices: See there.
+        delete_vertices: See there.
         missing: See there.
         column_types: Of the graph's edge columns.
         edge_hash: Of this rank's rows, where it is known.
@@ -116,14 +120,21 @@ def apply_batch(
         lambda: (as_changes(inserts, "inserts", column_types), as_changes(deletes, "deletes", column_types)),
         graph.group,
     )
-    group, rank = graph.group, graph.group.rank
-    ids, bounds, numbers = joined_ids(
-        graph, together(lambda: _named(new, vertices, ids_are=graph.ids), group)
-    )
-    num_new = ids.num_vertices - graph.num_vertices
-    is_renumbered = numbers is not None
+    group, rank, sizes = graph.group, graph.group.rank, (graph.num_vertices, graph.num_edges)
+    gone_ids = np.empty(0, dtype=np.int64)
+    if delete_vertices is not None:
+        gone_ids = together(lambda: as_ids(delete_vertices, "delete_vertices").ravel(), group)
+    gone, lost_vertices = _gone(graph, gone_ids)
+    if missing == "error" and lost_vertices:
+        raise GraphError(
+            f'{lost_vertices:,} of the {gone_ids.size:,} ids to delete are no vertices. Give missing="count" to '
+            "leave such ones out"
+        )
+    found = numbering(graph, together(lambda: _named(new, vertices, ids_are=graph.ids), group), gone)
+    ids, bounds = found.ids, found.bounds
+    is_renumbered, num_lost_edges = found.numbers is not None, 0
     if is_renumbered:
-        graph, before, edge_hash = renumbered(graph, ids, numbers), None, None
+        (graph, num_lost_edges), before, edge_hash = renumbered(graph, found), None, None
     num_rows = int(bounds[rank + 1] - bounds[rank])
 
     inserted, _, _ = _own_rows(graph, bounds, ids, new, inserts=True)
@@ -132,9 +143,9 @@ def apply_batch(
     duplicates = cast("Duplicates", graph.report.duplicates_policy)
     rewriting = _Rewriting(rows, deleted, inserted, num_rows, ids.num_vertices, duplicates)
     lost = np.count_nonzero(is_first & ~rewriting.matched)
-    counts = [lost, rewriting.gone.size, rewriting.growth]
+    counts = [lost, rewriting.gone.size + num_lost_edges, rewriting.growth - num_lost_edges]
     lost, num_deleted, growth = group.all_reduce(np.array(counts), "sum").tolist()
-    num_missing = lost + unknown
+    num_missing = lost + unknown + lost_vertices
     if missing == "error" and num_missing:
         raise GraphError(_missing_text(old, num_missing, graph))
     newer = rewriting.newer()
@@ -150,14 +161,15 @@ def apply_batch(
         new.size,
         num_deleted,
         num_missing,
-        num_new,
+        found.num_new,
         inserted,
         rewriting.gone,
         is_renumbered=is_renumbered,
-        given=Batch(new, old, named),
-        before=(ids.num_vertices - num_new, graph.num_edges),
+        given=Batch(new, old, named, gone_ids),
+        before=sizes,
+        deleted_vertices=gone.size,
     )
-    num_edges = graph.num_edges + growth
+    num_edges = sizes[1] + growth
     changed = {
         "ids": ids,
         "row_bounds": bounds,
@@ -204,6 +216,15 @@ def _named(new: Changes, vertices: ArrayLike | None, ids_are: Ids) -> NDArray[An
     if not parts:
         return np.empty(0, dtype=ids_are.dtype)
     return np.concatenate([part if True in kinds else part.astype(np.int64) for part in parts])
+
+
+def _gone(graph: GraphArrays, oids: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
+    """Return the gids of vertices to delete, ascending and distinct, and how many distinct ids are none. Collective."""
+    oids = np.unique(oids)
+    if not oids.size or not graph.num_vertices:
+        return np.empty(0, dtype=np.int64), oids.size
+    gids = graph.ids.to_gids(oids)
+    return np.sort(gids[gids >= 0]), int(np.count_nonzero(gids < 0))
 
 
 def _own_rows(

@@ -1,8 +1,8 @@
-"""New vertices: their ids join the map of ids, and other vertices are renumbered where these are not above all."""
+"""Vertices that come and go: the map of ids, and the numbers of others where these are not above all, or some go."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,95 +11,140 @@ from numpy.typing import NDArray
 from sigps.errors import GraphError
 from sigps.graph.arrays import GraphArrays
 from sigps.graph.ids import Ids
+from sigps.group import Group
 
-__all__ = ["joined_ids", "renumbered"]
+__all__ = ["Numbering", "numbering", "renumbered"]
 
 
-def joined_ids(graph: GraphArrays, oids: NDArray[Any]) -> tuple[Ids, NDArray[np.int64], Any]:
-    """Return the map with ids that may be new, the row bounds, and the new numbers of the vertices so far. Collective.
+@dataclass(frozen=True, eq=False)
+class Numbering:
+    """The vertices after a batch.
 
-    The numbers are None where all vertices keep theirs: new ids are above all others, and the last rank has their rows.
+    Attributes:
+        ids: Their map.
+        bounds: [size + 1]: each rank's rows.
+        num_new: How many were not there before, or were deleted by the batch and named again.
+        numbers: [num_vertices before]: the new number of each vertex, -1 of one that is deleted; None where all keep
+            theirs: nothing is deleted, new ids are above all others, and the last rank has their rows.
+    """
+
+    ids: Ids
+    bounds: NDArray[np.int64]
+    num_new: int
+    numbers: NDArray[np.int64] | None
+
+
+def numbering(graph: GraphArrays, oids: NDArray[Any], gone: NDArray[np.int64]) -> Numbering:
+    """Return the vertices after those of `gone` were deleted and those of `oids`, where they are none, were added.
+
+    Collective. O(new ids, log vertices each), or O(vertices) where others are renumbered.
 
     Args:
         graph: The graph.
         oids: The same on all ranks.
+        gone: Gids, ascending and distinct; the same on all ranks.
 
     Raises:
-        GraphError: If strings are to join integers, or the other way round; and on several ranks, if vertices would
-            have to be renumbered.
+        GraphError: If strings are to join integers, or the other way round.
     """
     ids, group, n = graph.ids, graph.group, graph.num_vertices
     if oids.size and n and (oids.dtype.kind == "U") != (ids.kind == "strings"):
         kind = "strings" if ids.kind == "strings" else "whole numbers"
         raise GraphError(f"inserts: the graph's ids are {kind}, so new ones must be too, not {oids[0]!r}")
-    new = np.unique(oids[ids.to_gids(oids) < 0] if n else oids)
-    if not new.size:
-        return ids, graph.row_bounds, None
+    known = ids.to_gids(oids) if n and oids.size else np.full(oids.size, -1)
+    new = np.unique(oids[(known < 0) | np.isin(known, gone)])
+    if not new.size and not gone.size:
+        return Numbering(ids, graph.row_bounds, 0, None)
     new = new if new.dtype.kind == "U" else new.astype(np.int64)
     bounds = graph.row_bounds.copy()
     bounds[-1] += new.size
-    is_in_a_row = new.dtype.kind != "U" and int(new[-1]) - int(new[0]) == new.size - 1
-    if is_in_a_row and (not n or (ids.table is None and new[0] == ids.base + n)):
-        return Ids.range(ids.base if n else int(new[0]), n + new.size), bounds, None
-    last = graph.ids.to_oids([n - 1])[0] if n else None
-    if group.size == 1:
-        return _joined_alone(ids, new, bounds, is_above=n == 0 or bool(new[0] > last))
-    if n and not new[0] > last:
-        raise GraphError(
-            f"inserts: the new vertex {new[0]!r} is not above the largest id, {last!r}: other vertices would be "
-            "renumbered, which is not built for several ranks; build the graph anew"
-        )
+    is_in_a_row = new.size and new.dtype.kind != "U" and int(new[-1]) - int(new[0]) == new.size - 1
+    if not gone.size and is_in_a_row and (not n or (ids.table is None and new[0] == ids.base + n)):
+        found = Ids.range(ids.base if n else int(new[0]), n + new.size)
+        return Numbering(found, bounds, new.size, None)
+    last = ids.to_oids([n - 1])[0] if n else None
     table = np.asarray(ids)
-    if ids.table is None:
-        table = table[graph.first_row : graph.first_row + graph.num_rows]
-    own = np.concatenate([table, new]) if group.rank == group.size - 1 and n else table
-    own = new if group.rank == group.size - 1 and not n else own.astype(np.result_type(own, new), copy=False)
-    return Ids.of(own, group=group, row_bounds=bounds), bounds, None
+    own = table[graph.first_row : graph.first_row + graph.num_rows] if ids.table is None else table
+    dtype = np.result_type(own, new) if n and new.size else own.dtype if n else new.dtype
+    if not gone.size and (not n or bool(new[0] > last)):
+        own = own if n else new[:0]
+        own = np.concatenate([own, new]) if group.rank == group.size - 1 else own
+        return Numbering(_map_of(own.astype(dtype, copy=False), group, bounds), bounds, new.size, None)
+    before = _places(own, new, group)  # how many vertices so far are below each new one
+    owners = np.minimum(np.searchsorted(graph.row_bounds, before, side="right") - 1, group.size - 1)
+    edges = graph.row_bounds[1:]
+    sizes = np.diff(graph.row_bounds) + np.bincount(owners, minlength=group.size)
+    sizes -= np.diff(np.searchsorted(gone, edges, side="left"), prepend=0)
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    stays = np.ones(own.size, dtype=np.bool_)
+    stays[gone[(gone >= graph.first_row) & (gone < graph.first_row + own.size)] - graph.first_row] = False
+    own = np.sort(np.concatenate([own[stays], new[owners == group.rank]]).astype(dtype, copy=False))
+    numbers = np.arange(n)
+    numbers += np.searchsorted(before, numbers, side="right") - np.searchsorted(gone, numbers)
+    numbers[gone] = -1
+    return Numbering(_map_of(own, group, bounds), bounds, new.size, numbers)
 
 
-def _joined_alone(
-    ids: Ids, new: NDArray[Any], bounds: NDArray[np.int64], *, is_above: bool
-) -> tuple[Ids, NDArray[np.int64], Any]:
-    if not ids.num_vertices:
-        return _map_of(new), bounds, None
-    old = np.asarray(ids)
-    table = np.concatenate([old, new])
-    if is_above:
-        return _map_of(table), bounds, None
-    table.sort()
-    return _map_of(table), bounds, np.searchsorted(table, old)
+def _places(own: NDArray[Any], new: NDArray[Any], group: Group) -> NDArray[np.int64]:
+    if not new.size:
+        return np.empty(0, dtype=np.int64)
+    places = np.searchsorted(own, new).astype(np.int64)
+    return places if group.size == 1 else group.all_reduce(places, "sum")
 
 
-def _map_of(table: NDArray[Any]) -> Ids:
-    if table.dtype.kind != "U" and int(table[-1]) - int(table[0]) == table.size - 1:
-        return Ids.range(int(table[0]), table.size)
-    return Ids.of(table)
+def _map_of(table: NDArray[Any], group: Group, bounds: NDArray[np.int64]) -> Ids:
+    n = int(bounds[-1])
+    if n and table.dtype.kind != "U":
+        most = np.iinfo(np.int64).max
+        ends = np.array([table[0], ~table[-1]] if table.size else [most, most])  # ~x descends as x ascends
+        least, greatest = group.all_reduce(ends, "min").tolist()
+        if ~greatest - least == n - 1:
+            return Ids.range(least, n)
+    return Ids.of(table, group=group, row_bounds=bounds)
 
 
-def renumbered(graph: GraphArrays, ids: Ids, numbers: NDArray[np.int64]) -> GraphArrays:
-    """Return the same edges between vertices of other numbers, which ascend as before; the others have none. O(edges).
+def renumbered(graph: GraphArrays, found: Numbering) -> tuple[GraphArrays, int]:
+    """Return the edges between the vertices that stay, by their new numbers, which ascend as before.
+
+    O(edges). Returns also how many edges of this rank's rows are gone with vertices.
 
     Args:
-        graph: The graph, in one process.
-        ids: The new map.
-        numbers: [num_vertices]: the new number of each vertex.
+        graph: The graph.
+        found: Its vertices afterwards, some of which have other numbers.
     """
-    n = ids.num_vertices
-    offsets = np.zeros(n + 1, dtype=np.uint64)
-    offsets[numbers + 1] = graph.offsets[1:] - graph.offsets[:-1]
+    numbers = found.numbers
+    assert numbers is not None
+    first, rank = graph.first_row, graph.group.rank
+    num_rows = int(found.bounds[rank + 1] - found.bounds[rank])
+    rows = numbers[first : first + graph.num_rows]
+    rows = np.where(rows < 0, -1, rows - found.bounds[rank])
+    targets = numbers[graph.targets] if graph.targets.size else np.empty(0, dtype=np.int64)
+    lengths = np.diff(graph.offsets).astype(np.int64)
+    stays = (targets >= 0) & np.repeat(rows >= 0, lengths)
+    columns = graph.columns
+    if not stays.all():
+        ends = np.concatenate([[0], np.cumsum(stays)])
+        at = graph.offsets.astype(np.int64)
+        lengths = ends[at[1:]] - ends[at[:-1]]
+        targets, columns = targets[stays], {name: column[stays] for name, column in columns.items()}
+    offsets = np.zeros(num_rows + 1, dtype=np.uint64)
+    offsets[1:][rows[rows >= 0]] = lengths[rows >= 0]
     np.cumsum(offsets, out=offsets)
-    return replace(
+    of_rows = {name: _spread(c, rows, num_rows) for name, c in graph.vertex_columns.items()}
+    newer = replace(
         graph,
         offsets=offsets,
-        targets=numbers.astype(graph.targets.dtype)[graph.targets] if graph.targets.size else graph.targets,
-        ids=ids,
-        row_bounds=np.array([0, n]),
+        targets=targets.astype(graph.targets.dtype),
+        columns=columns,
+        ids=found.ids,
+        row_bounds=found.bounds,
         by_target=None,
-        vertex_columns={name: _spread(c, numbers, n) for name, c in graph.vertex_columns.items()},
+        vertex_columns=of_rows,
     )
+    return newer, int(stays.size - targets.size)
 
 
-def _spread(column: NDArray[Any], numbers: NDArray[np.int64], n: int) -> NDArray[Any]:
-    spread = np.zeros((n, *column.shape[1:]), dtype=column.dtype)
-    spread[numbers] = column
+def _spread(column: NDArray[Any], rows: NDArray[np.int64], num_rows: int) -> NDArray[Any]:
+    spread = np.zeros((num_rows, *column.shape[1:]), dtype=column.dtype)
+    spread[rows[rows >= 0]] = column[rows >= 0]
     return spread

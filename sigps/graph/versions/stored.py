@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import json
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +31,12 @@ _PREFIX, _SUFFIX = "update-", ".bin"
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What `Graph.apply` was given, by ids: edges to delete, then to insert, and vertices."""
+    """What `Graph.apply` was given, by ids: vertices to delete, edges to delete, then to insert, and vertices."""
 
     inserts: Changes
     deletes: Changes
     vertices: NDArray[Any]
+    deleted_vertices: NDArray[Any] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
 
 def append_batch(store: Path, batch: Batch, *, before: tuple[int, int], after: tuple[int, int]) -> Path:
@@ -60,6 +61,8 @@ def append_batch(store: Path, batch: Batch, *, before: tuple[int, int], after: t
         if tuple(head["after"]) != before:
             raise GraphError(_other(store, tuple(head["after"]), before))
     arrays: dict[str, NDArray[Any]] = {"vertices": batch.vertices}
+    if batch.deleted_vertices.size:
+        arrays["deleted vertices"] = batch.deleted_vertices
     for name, changes in (("insert", batch.inserts), ("delete", batch.deletes)):
         arrays |= {f"{name} source": changes.sources, f"{name} target": changes.targets}
         arrays |= {f"{name} column {column}": values for column, values in changes.columns.items()}
@@ -110,7 +113,8 @@ def stored_batches(store: Path, sizes: tuple[int, int]) -> list[Batch]:
 
 def _batch(body: bytes) -> Batch:
     with np.load(io.BytesIO(body), allow_pickle=False) as arrays:
-        return Batch(_changes(arrays, "insert"), _changes(arrays, "delete"), arrays["vertices"])
+        gone = [arrays["deleted vertices"]] if "deleted vertices" in arrays else []
+        return Batch(_changes(arrays, "insert"), _changes(arrays, "delete"), arrays["vertices"], *gone)
 
 
 def _changes(arrays: Any, name: str) -> Changes:

@@ -74,6 +74,70 @@ def test_rows_are_those_of_a_graph_built_anew(
 
 
 @settings(max_examples=100, deadline=None)
+@given(histories(), st.data(), st.integers(1, 3))
+def test_vertices_are_deleted_with_their_edges(history: History, data: st.DataObject, ranks: int) -> None:
+    ids = st.sampled_from(history.vertices)
+    history.gone = [data.draw(st.lists(ids, max_size=3)) for _ in history.batches]
+    judges = [judge for judge in history.judges() if judge.num_vertices]
+
+    def of(group: ThreadGroup | None) -> list[Any]:
+        graph = history.first(**({"group": group} if group else {}))
+        graph.in_edges() if group is None else None
+        return [parts_of(newer) for newer in history.newer(graph) if newer.num_vertices]
+
+    found = run_ranks(ranks, of) if ranks > 1 else [of(None)]
+    for number, judge in enumerate(judges):
+        parts = [of_rank[number] for of_rank in found]
+        assert [v for part in parts for v in part["vertices"]] == np.asarray(judge.ids).tolist()
+        assert [e for part in parts for e in part["edges"]] == parts_of(judge)["edges"]
+        assert {part["sizes"] for part in parts} == {(judge.num_vertices, judge.num_edges)}
+
+
+def parts_of(graph: Graph) -> dict[str, Any]:
+    """What this rank has of a graph."""
+    ids = graph.ids.to_oids(np.arange(graph.num_vertices)).tolist()
+    first, rows = graph.first_row, np.repeat(np.arange(graph.num_rows), np.diff(graph.offsets).astype(int))
+    edges = zip(rows.tolist(), graph.targets.tolist(), graph.columns["weight"].tolist(), strict=True)
+    return {
+        "vertices": ids[first : first + graph.num_rows],
+        "edges": [(ids[first + s], ids[t], w) for s, t, w in edges],
+        "sizes": (graph.num_vertices, graph.num_edges),
+    }
+
+
+class TestDeletedVertices:
+    graph = Graph.from_edges([1, 1, 3, 5], [3, 5, 1, 5], [1.0, 2.0, 3.0, 4.0])
+
+    def test_take_what_a_batch_says_of_them_first(self) -> None:
+        newer = self.graph.apply(([3], [5], [9.0]), ([1, 3], [5, 1]), delete_vertices=[3, 3, 4])
+        assert newer.to_arrow().to_pydict() == {"source": [3, 5], "target": [5, 5], "weight": [9.0, 4.0]}
+        assert np.asarray(newer.ids).tolist() == [1, 3, 5]
+        update = newer.update
+        assert (update.deleted_vertices, update.new_vertices, update.deleted, update.missing) == (1, 1, 3, 2)
+        assert np.asarray(self.graph.ids).tolist() == [1, 3, 5]
+        assert self.graph.num_edges == 4
+
+    def test_lose_their_columns(self) -> None:
+        graph = self.graph.with_vertex_columns({"age": [10, 30, 50]})
+        assert graph.apply(vertices=[3], delete_vertices=[1, 3]).vertex_columns["age"].tolist() == [0, 50]
+
+    def test_that_are_none_are_refused(self) -> None:
+        with pytest.raises(GraphError, match="2 of the 3 ids to delete are no vertices"):
+            self.graph.apply(delete_vertices=[1, 2, 4], missing="error")
+
+    def test_are_kept_beside_a_store(self, tmp_path: Any) -> None:
+        self.graph.save(tmp_path / "g")
+        newer = self.graph.apply(([7], [1], [1.0]), delete_vertices=[3])
+        newer.save_update(tmp_path / "g")
+        assert_equal(sigps.load(tmp_path / "g"), newer)
+
+    def test_fingerprints_follow(self) -> None:
+        fingerprint(self.graph)
+        newer = self.graph.apply(delete_vertices=[1])
+        assert fingerprint(newer) == fingerprint(Graph.from_edges([5], [5], [4.0], vertices=[3]))
+
+
+@settings(max_examples=100, deadline=None)
 @given(histories(), st.booleans())
 def test_what_is_derived_follows(history: History, edits: bool) -> None:
     graph = history.first()
@@ -100,11 +164,7 @@ def test_ranks_hold_the_same_edges(history: History) -> None:
             version.update.missing for version in versions
         ]
 
-    try:
-        found = run_ranks(2, of)
-    except GraphError:  # new vertices between others, which a test below is about
-        return
-    assert found == [([fingerprint(judge) for judge in history.judges()], history.missing())] * 2
+    assert run_ranks(2, of) == [([fingerprint(judge) for judge in history.judges()], history.missing())] * 2
 
 
 @pytest.mark.parametrize("device", ["python", "cpu"])
@@ -256,13 +316,6 @@ class TestRefused:
     def test_with_the_reason(self, given: dict[str, Any], message: str) -> None:
         with pytest.raises(GraphError, match=message):
             Graph.from_edges([0, 1], [1, 2], [1, 2]).apply(**given)
-
-    def test_new_vertices_between_others_on_several_ranks(self) -> None:
-        def of(group: ThreadGroup) -> None:
-            Graph.from_edges([0, 10], [10, 20], group=group).apply(([5], [10]))
-
-        with pytest.raises(GraphError, match="not built for several ranks"):
-            run_ranks(2, of)
 
 
 def test_tables_are_batches() -> None:
