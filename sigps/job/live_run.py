@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sigps.device.cpu import Threads
     from sigps.engine.cpu.live import Following, LiveRows, Spending
     from sigps.engine.cpu.measures import LiveMeasures
+    from sigps.job.live_ranks import RankedRun
 
 __all__ = ["LiveFields", "LiveRun", "live_run"]
 
@@ -225,7 +226,7 @@ def _ids_of(graph: Graph, make: Any) -> NDArray[Any]:
 
 def live_run(
     program: Vertex, graph: Graph, options: Mapping[str, Any], tolerance: float | None
-) -> tuple[LiveRun | None, str]:
+) -> tuple[LiveRun | RankedRun | None, str]:
     """Return what goes on from version to version; or None, and why every batch gets a full run. Collective."""
     from sigps.compiler.proofs.incremental import incremental, within_tolerance
 
@@ -236,8 +237,8 @@ def live_run(
     found = incremental(derived) if tolerance is None else within_tolerance(derived)
     if found.kind == "full":
         return None, found.why
-    if graph.group.size > 1:
-        return None, "incremental runs are not built for several ranks"
+    if graph.group.size > 1 and found.kind != "monotone":
+        return None, f"incremental runs of this kind ({found.kind}) are not built for several ranks"
     if made.executable.spec.device != "cpu":
         return None, f"incremental runs are not built for device={made.executable.spec.device!r}"
     if program.declaration.both_ways:
@@ -263,6 +264,11 @@ def live_run(
         return None, "keys of the program have several types"
     if found.linear is not None and (plain.initial or plain.columns):
         return None, "the solution does not depend on the values that states begin with"
+    if graph.group.size > 1:
+        from sigps.device.cpu import Threads
+        from sigps.job.live_ranks import RankedRun
+
+        return RankedRun(made, Threads(made.manager.num_threads), found, options), found.why
     engine, threads, measures = _engine_of(made, found, tolerance)
     if engine.obstacle:
         return None, engine.obstacle

@@ -6,12 +6,13 @@ import weakref
 from types import TracebackType
 from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import NDArray
 
 from sigps.errors import ConfigError, SigpsError
 from sigps.graph.graph import Graph
+from sigps.job.changed_ids import changed_ids
 from sigps.job.guard import Guard, check_guard
+from sigps.job.live_ranks import RankedRun
 from sigps.job.live_run import LiveFields, LiveRun, live_run
 from sigps.job.result import Result
 from sigps.job.run import run
@@ -68,7 +69,7 @@ def stream(
     A batch is applied to the graph (`Graph.apply`); then the program's result follows, incrementally where the compiler
     proved that it can (`sigps explain` says which way and why) and the guard allows it, else by a full run. Either way
     it is the result of a full run on a graph built anew, but for states that `sigps explain` names as witnesses: those
-    are as valid, and may be others. Incremental runs are built for one process on CPU cores.
+    are as valid, and may be others. Incremental runs are built for CPU cores, on several ranks for monotone programs.
 
     Args:
         program: As in `sigps.run`.
@@ -128,7 +129,7 @@ class Stream:
         self._program, self._guard, self._missing, self._options = program, guard, missing, options
         self._window = None if window is None else Window(window)
         self.graph = graph
-        self._live: LiveRun | None
+        self._live: LiveRun | RankedRun | None
         self._tolerance = tolerance
         self._live, self._why = self._begun(graph)
         self._result = _Held(self._first())
@@ -220,7 +221,7 @@ class Stream:
             raise ConfigError("the stream has no window")
         self._window.state = state
 
-    def _begun(self, graph: Graph) -> tuple[LiveRun | None, str]:
+    def _begun(self, graph: Graph) -> tuple[LiveRun | RankedRun | None, str]:
         """Return what goes on from this version, or why nothing does."""
         live, why = live_run(self._program, graph, self._options, self._tolerance)
         if live is None and self._tolerance is not None:
@@ -234,7 +235,7 @@ class Stream:
             result = run(self._program, self.graph, **self._options)
         return LiveResult.of(result, "full", "the first run", result.ids, None)
 
-    def _forget(self, live: LiveRun, why: str) -> None:
+    def _forget(self, live: LiveRun | RankedRun, why: str) -> None:
         """Let go of a run that ended in the middle of a batch; the last result is made again.
 
         Within a tolerance a run begins anew on the version before: full runs have no tolerance.
@@ -274,7 +275,7 @@ class Stream:
                 return self._anew(newer, before, self._why)
             went = newer.update.deleted_vertices
             why = "vertices were deleted" if went else "new vertices came between others, or change all"
-            return LiveResult.of(result, "full", why, _changed_ids(before, result), newer.update)
+            return LiveResult.of(result, "full", why, changed_ids(before, result), newer.update)
         if live is None:
             return self._anew(newer, self.result, why)
         why = live.follow(newer, self._guard)
@@ -292,7 +293,7 @@ class Stream:
 
     def _anew(self, newer: Graph, before: Result, why: str) -> LiveResult:
         result = run(self._program, newer, **self._options)
-        return LiveResult.of(result, "full", why, _changed_ids(before, result), newer.update)
+        return LiveResult.of(result, "full", why, changed_ids(before, result), newer.update)
 
 
 class _Held:
@@ -315,21 +316,3 @@ class _Held:
             found.__dict__.update(self._attributes, _fields=self._again())
             self._result = weakref.ref(found)
         return found
-
-
-def _changed_ids(before: Result, after: Result) -> NDArray[Any]:
-    """Return the ids of vertices whose fields differ between two results, or that are new in the later one."""
-    at = np.searchsorted(after.ids, before.ids)
-    there = at < after.ids.size
-    there[there] = after.ids[at[there]] == before.ids[there]
-    at = at[there]
-    same = np.zeros(after.ids.size, dtype=np.bool_)
-    same[at] = True
-    for name in after.fields:
-        one, other = np.ma.getdata(before[name])[there], np.ma.getdata(after[name])[at]
-        masks = np.ma.getmaskarray(before[name])[there], np.ma.getmaskarray(after[name])[at]
-        equal = (one == other) | ((one != one) & (other != other))
-        equal = np.asarray(equal & (masks[0] == masks[1]))
-        same[at] &= equal.reshape(equal.shape[0], -1).all(axis=1) if equal.ndim > 1 else equal
-    changed: NDArray[Any] = after.ids[~same]
-    return changed

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sigps.account import spent_on
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.device.cpu import Threads, available_cores
-from sigps.engine.contract import Executable, RunContext, RunOptions
+from sigps.engine.contract import Engine, Executable, RunContext, RunOptions
 from sigps.engine.exchange import Exchange, NoExchange
 from sigps.engine.laid_out import partition_of
 from sigps.engine.partition.subgraph import Subgraph
@@ -87,7 +87,8 @@ class RankResult:
 
     def __init__(
         self,
-        worker: Worker,
+        subgraph: Subgraph,
+        engine: Engine,
         edge_names: Sequence[str],
         reason: Reason,
         stats: StatsLog,
@@ -95,7 +96,7 @@ class RankResult:
         ranks: Sequence[RankFacts] = (),
         leases: Sequence[tuple[float, int]] = (),
     ) -> None:
-        self._subgraph, engine = worker.subgraph, worker.engine
+        self._subgraph = subgraph
         self.fields = engine.fields()
         self.reason: Reason = reason
         self.stats = stats
@@ -266,7 +267,9 @@ class WorkerManager:
                 kept = [f.name for f in program.declaration.edge_states]
                 with spent_on("answer"):
                     saves = state_log.saves if state_log else ()
-                    return RankResult(worker, kept, reason, stats, saves, ranks, leases)
+                    return RankResult(
+                        worker.subgraph, worker.engine, kept, reason, stats, saves, ranks, leases
+                    )
 
     def _register(
         self, program: Vertex, executable: Executable, options: RunOptions, saving: Saving | None

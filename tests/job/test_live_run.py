@@ -18,7 +18,6 @@ from sigps import (
     GraphError,
     Param,
     State,
-    Updates,
     Vertex,
     VertexId,
     neighbor_links,
@@ -66,16 +65,6 @@ class Denser(Vertex, message=int):
             self.vote_to_halt()
 
 
-def batches_of(history: History) -> list[Updates]:
-    return [
-        Updates(
-            ([s for s, _, _ in inserts], [t for _, t, _ in inserts], [w for _, _, w in inserts]),
-            ([s for s, _ in deletes], [t for _, t in deletes]),
-        )
-        for inserts, deletes in history.batches
-    ]
-
-
 def assert_same(found: sigps.Result, expected: sigps.Result) -> None:
     """The same bits, supersteps and aggregators; these are sums of floats in another order."""
     for name in expected.fields:
@@ -119,7 +108,7 @@ def test_rounds_are_those_of_a_graph_built_anew(history: History, name: str, dat
         patch.setattr(rounds, "is_large", lambda *sizes: next(turns, False))
         with sigps.stream(program, graph, device="cpu", guard="incremental", threads=1, **options) as live:
             before = live.result
-            for batch, judge in zip(batches_of(history), history.judges(), strict=True):
+            for batch, judge in zip(history.updates(), history.judges(), strict=True):
                 result = live.apply(batch)
                 assert_same(result, sigps.run(program, judge, device="python", **options))
                 update = live.graph.update
@@ -147,7 +136,7 @@ def test_larger_graphs_on_several_threads_as_deterministic_runs(
     options: Any = {"device": "cpu", "deterministic": True}
     for program in programs:
         with sigps.stream(program, history.first(), threads=3, **options) as live:
-            for batch, judge in zip(batches_of(history), history.judges(), strict=True):
+            for batch, judge in zip(history.updates(), history.judges(), strict=True):
                 assert_same(live.apply(batch), sigps.run(program, judge, **options))
 
 

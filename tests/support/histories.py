@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from sigps import Graph
+from sigps import Graph, Updates
 
 IDS: list[list[Any]] = [
     list(range(9)),
@@ -45,6 +45,16 @@ class History:
             )
             versions.append(graph)
         return versions
+
+    def updates(self) -> list[Updates]:
+        """Return the batches as streams take them."""
+        return [
+            Updates(
+                ([s for s, _, _ in inserts], [t for _, t, _ in inserts], [w for _, _, w in inserts]),
+                ([s for s, _ in deletes], [t for _, t in deletes]),
+            )
+            for inserts, deletes in self.batches
+        ]
 
     def judges(self, **more: Any) -> list[Graph]:
         """Return the same graphs, each built anew from the list of its edges."""

@@ -38,7 +38,7 @@ from sigps.kernels.cpu.arguments import ACTIVE, HALTED, HAS_MESSAGES, Outbox, Ve
 from sigps.kernels.cpu.live import UNORDERED
 from sigps.native.kernel import LoopFaultError
 
-__all__ = ["Arrays", "EdgeChanges", "Following", "LiveEngine", "LiveRows", "Spending"]
+__all__ = ["Arrays", "EdgeChanges", "Following", "LiveEngine", "LiveRows", "Spending", "ascending"]
 
 Arrays = tuple[NDArray[Any], ...]
 
@@ -568,7 +568,7 @@ class LiveEngine(Engine):
             self._keys_are_numbers = False
             listed = np.arange(self._numbers.size, dtype=np.uint32)
         if self._keys_are_numbers:
-            self._numbers[listed] = _ascending(self._state.fields.states[self._key_index][listed])
+            self._numbers[listed] = ascending(self._state.fields.states[self._key_index][listed])
             return self._numbers
         return self._numbered(self._numbers, listed, spending)
 
@@ -635,7 +635,7 @@ class LiveEngine(Engine):
         return claim.current
 
 
-def _ascending(keys: NDArray[Any]) -> NDArray[np.uint64]:
+def ascending(keys: NDArray[Any]) -> NDArray[np.uint64]:
     """Return numbers in the order of floats that are not NaN; none is UNORDERED."""
     values = keys.astype(np.float64) + 0.0  # -0.0 is 0.0
     bits = values.view(np.uint64)

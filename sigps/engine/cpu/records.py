@@ -240,9 +240,10 @@ class Records:
             return last.sent_edges
         if not self.can_push or state.superstep == 0 or last.senders * 4 > subgraph.num_owned:
             return subgraph.incoming.num_edges
-        offsets = subgraph.pushed.offsets
+        edges = subgraph.pushed
+        stops = edges.offsets[1:] if edges.stops is None else edges.stops
         senders = np.concatenate([state.last_senders().astype(np.int64), ghosts])
-        return int((offsets[senders + 1] - offsets[senders]).sum())
+        return int((stops[senders] - edges.offsets[senders]).sum())
 
     def _read_arrived(self, counters: Counters) -> None:
         """Compute from messages instead of records, in the first superstep after an interpreter's."""

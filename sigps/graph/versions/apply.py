@@ -25,7 +25,7 @@ from sigps.graph.versions.rows import WORTH_COMPILING, RowContents, VersionRows
 from sigps.graph.versions.stored import Batch
 from sigps.group import together
 
-__all__ = ["Family", "Update", "Version", "apply_batch", "twin_rows"]
+__all__ = ["Family", "Rewriting", "Update", "Version", "apply_batch", "stored_edges", "twin_rows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +141,7 @@ def apply_batch(
     deleted, is_first, unknown = _own_rows(graph, bounds, ids, old, inserts=False)
     rows = _rows_of(graph, before)
     duplicates = cast("Duplicates", graph.report.duplicates_policy)
-    rewriting = _Rewriting(rows, deleted, inserted, num_rows, ids.num_vertices, duplicates)
+    rewriting = Rewriting(rows, deleted, inserted, num_rows, ids.num_vertices, duplicates)
     lost = np.count_nonzero(is_first & ~rewriting.matched)
     counts = [lost, rewriting.gone.size + num_lost_edges, rewriting.growth - num_lost_edges]
     lost, num_deleted, growth = group.all_reduce(np.array(counts), "sum").tolist()
@@ -152,7 +152,7 @@ def apply_batch(
     inward = _inward_of(graph, before)
     if inward is not None:
         back = deleted.reversed(), inserted.reversed()
-        inward = _Rewriting(inward, *back, num_rows, ids.num_vertices, duplicates).newer()
+        inward = Rewriting(inward, *back, num_rows, ids.num_vertices, duplicates).newer()
     touched = rewriting.touched
     if edge_hash is not None:
         edge_hash = _hash_after(edge_hash, *rewriting.differs, graph.first_row)
@@ -227,13 +227,10 @@ def _gone(graph: GraphArrays, oids: NDArray[Any]) -> tuple[NDArray[np.int64], in
     return np.sort(gids[gids >= 0]), int(np.count_nonzero(gids < 0))
 
 
-def _own_rows(
-    graph: GraphArrays, bounds: NDArray[np.int64], ids: Ids, edges: Changes, *, inserts: bool
+def stored_edges(
+    graph: GraphArrays, ids: Ids, edges: Changes, *, inserts: bool
 ) -> tuple[RowChanges, NDArray[np.bool_], int]:
-    """Return the edges as this rank's rows hold them, which are no reverses, and how many have an unknown end.
-
-    Collective.
-    """
+    """Return edges as a graph stores them, by gid; which are no reverses; how many have an unknown end. Collective."""
     sources, targets = ids.to_gids(edges.sources), ids.to_gids(edges.targets)
     known = (sources >= 0) & (targets >= 0)
     num_unknown = known.size - int(np.count_nonzero(known))
@@ -243,6 +240,17 @@ def _own_rows(
     is_first = np.ones(changes.size, dtype=np.bool_)
     if not graph.directed:
         changes, is_first = changes.mirrored()
+    return changes, is_first, num_unknown
+
+
+def _own_rows(
+    graph: GraphArrays, bounds: NDArray[np.int64], ids: Ids, edges: Changes, *, inserts: bool
+) -> tuple[RowChanges, NDArray[np.bool_], int]:
+    """Return the edges as this rank's rows hold them, which are no reverses, and how many have an unknown end.
+
+    Collective.
+    """
+    changes, is_first, num_unknown = stored_edges(graph, ids, edges, inserts=inserts)
     if graph.group.size > 1:
         rank = graph.group.rank
         own = (changes.rows >= bounds[rank]) & (changes.rows < bounds[rank + 1])
@@ -251,7 +259,7 @@ def _own_rows(
     return changes, is_first, num_unknown
 
 
-class _Rewriting:
+class Rewriting:
     """The rows that a batch touches, before they are written: edited in place where they have many edges.
 
     Attributes:

@@ -1,0 +1,227 @@
+"""A monotone program that goes on from its last states on several ranks of CPU cores.
+
+Rows of a partition are changed in place (`live_rows.py`) where no rank needs a vertex that was no ghost before. Else
+the version's partition is laid out, and its engine is made anew; states and last records are carried over, to other
+owners too, and ghosts get their records from these. Then targets of new edges pull, and the ordinary supersteps follow.
+
+After deletes vertices are trimmed in rounds. In each a rank trims as `kernels/cpu/live.py` does, with the records of
+ghosts as they were; then ranks tell which vertices they trimmed, and whoever one of these held up is looked at. Numbers
+are the keys themselves, so that no round is needed to give them; where messages do not add to keys, or keys were not
+sent, `can_trim` says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.engine.counters import Counters
+from sigps.engine.cpu.live import Arrays, EdgeChanges, LiveEngine, LiveRows, Spending, ascending
+from sigps.engine.exchange import Exchange
+from sigps.engine.stats import StatsLog
+from sigps.engine.superstep import Done, run_supersteps
+from sigps.graph.versions.row_changes import distinct
+from sigps.kernels.cpu.arguments import HALTED
+from sigps.kernels.cpu.live import UNORDERED
+
+__all__ = ["Carried", "RankedLiveEngine", "SharedSpending"]
+
+
+@dataclass(frozen=True, eq=False)
+class Carried:
+    """What goes on of a partition's vertices.
+
+    Attributes:
+        gids: [vertices].
+        arrays: [vertices] each: states, then the fields of last records.
+    """
+
+    gids: NDArray[np.int64]
+    arrays: Arrays
+
+
+class SharedSpending:
+    """`Spending` of all ranks together: every verb is collective, and has one answer.
+
+    Args:
+        exchange: The ranks.
+        spending: The same on all.
+    """
+
+    def __init__(self, exchange: Exchange, spending: Spending) -> None:
+        self._exchange, self._spending = exchange, spending
+
+    @property
+    def left_edges(self) -> int:
+        """How many edges each rank may read before it asks again."""
+        return self._spending.left_edges
+
+    def take(self, messages: int = 0, *, edges: int = 0) -> bool:
+        """Count what this rank wants to spend, with what others do; return whether that was left."""
+        counts = self._exchange.gather(np.array([messages, edges])).sum(axis=0).tolist()
+        return self._spending.take(counts[0], edges=counts[1])
+
+
+class _LimitedSupersteps:
+    """Lets the loop run supersteps that are paid for, and end before one that is not."""
+
+    def __init__(self, engine: RankedLiveEngine, spending: SharedSpending) -> None:
+        self._engine, self._spending = engine, spending
+        self.is_spent = False
+
+    def run(self, most_supersteps: int) -> Done | None:
+        """Return None where the next superstep is paid for. Collective."""
+        last = self._engine.last
+        self.is_spent = not self._spending.take(last.sent_edges + last.active)
+        return Done((), 0, 0) if self.is_spent else None
+
+
+class RankedLiveEngine(LiveEngine):
+    """An engine of a monotone program on one of several ranks, as long as its partition lasts. Verbs are collective."""
+
+    @property
+    def exchange(self) -> Exchange:
+        """The way to the other ranks."""
+        return self._exchange
+
+    @property
+    def last(self) -> Counters:
+        """What the last superstep did here."""
+        return self._state.last
+
+    def _renew_fused(self) -> None:
+        """Let pushes have the edges that the state has now; supersteps of several ranks are not fused."""
+        self._records.__dict__.pop("_scatter", None)
+
+    def follow(self, rows: LiveRows) -> None:
+        """Take the edges of another version, with the same vertices and ghosts."""
+        super().follow(rows)
+        self._state.subgraph.__dict__["pushed"] = rows.outward
+
+    def begin_at_superstep_0(self) -> None:
+        """Bring all vertices to their states of superstep 0."""
+        self._run_superstep_0()
+
+    def carried(self) -> Carried:
+        """Return what goes on."""
+        state, kept = self._state, self._records.kept
+        assert kept is not None
+        n = state.subgraph.num_owned
+        records = tuple(record[:n] for record in kept.records)
+        return Carried(state.subgraph.owned_gids, (*state.fields.states, *records))
+
+    def carry_on(self, carried: Carried) -> None:
+        """Go on from a fixed point of another version; after `begin_at_superstep_0`, whose states other vertices keep.
+
+        Args:
+            carried: Of vertices that this rank owns.
+        """
+        state, kept = self._state, self._records.kept
+        assert kept is not None
+        lids = state.subgraph.local_ids(carried.gids)
+        arrays = *state.fields.states, *kept.records
+        for to, values in zip(arrays, carried.arrays, strict=True):
+            to[lids] = values
+        state.read.sent.fill(0)
+        state.write.sent.fill(0)
+        state.inbox.state.fill(0)
+        state.fields.status.fill(HALTED)
+        state.senders = state.active = np.empty(0, dtype=np.uint32)
+        state.last, state.superstep = Counters(), 1
+        self._tell(np.arange(state.subgraph.num_owned), kept.records)
+
+    def num_in_edges(self, lids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many in-edges some owned vertices have."""
+        edges = self._state.pull_edges
+        return (edges.stops[lids] - edges.offsets[lids]).astype(np.int64)
+
+    def can_trim(self) -> bool:
+        """Tell whether vertices can be trimmed after deletes."""
+        owned = np.arange(self._state.subgraph.num_owned, dtype=np.uint32)
+        return bool(self._exchange.gather(np.array([self._adds_to_keys and self._sent_keys(owned)])).all())
+
+    def follow_changes(
+        self, inserted: NDArray[np.int64], deleted: NDArray[np.int64], spending: SharedSpending
+    ) -> StatsLog | None:
+        """Go on to the next fixed point; None where it costs more than may be spent, and `run` is to be called.
+
+        Args:
+            inserted: Gids of this rank's targets of new edges.
+            deleted: Of deleted ones; none, where it cannot trim.
+            spending: What may be spent.
+        """
+        state = self._state
+        if not spending.take(inserted.size + deleted.size):
+            return None
+        trimmed = np.empty(0, dtype=np.uint32)
+        if self._exchange.gather(np.array([deleted.size])).any():
+            found = self._trim_together(self._lids(deleted), spending)
+            if found is None:
+                return None
+            trimmed = found
+        dirty = distinct(np.concatenate([trimmed, self._lids(inserted)]))
+        incoming = state.pull_edges
+        if not spending.take(edges=int((incoming.stops[dirty] - incoming.offsets[dirty]).sum())):
+            return None
+        stats = StatsLog([self._pull(dirty)])
+        limited = _LimitedSupersteps(self, spending)
+        stats.extend(run_supersteps(self, 1 << 62, self._exchange, fused=limited).stats)
+        return None if limited.is_spent else stats
+
+    def _lids(self, gids: NDArray[np.int64]) -> NDArray[np.uint32]:
+        return distinct(self._state.subgraph.local_ids(gids).astype(np.uint32))
+
+    def _tell(self, owned: NDArray[Any], records: Arrays) -> NDArray[np.int64]:
+        """Write the records of these owned vertices to their ghosts' elements; return the ghosts that got some."""
+        n, ghosts = self._state.subgraph.num_owned, self._state.subgraph.num_ghosts
+        kept = self._records.kept
+        assert kept is not None
+        sent = np.zeros(n + ghosts, dtype=np.uint8)
+        sent[owned] = 1
+        self._exchange.publish(sent, kept.records)
+        found, _ = self._exchange.collect(sent, records)
+        return found
+
+    def _trim_together(self, lost: NDArray[np.uint32], spending: SharedSpending) -> NDArray[np.uint32] | None:
+        """Give back the states of superstep 0 to vertices that deleted edges held up, in rounds; return this rank's."""
+        state, kept = self._state, self._records.kept
+        assert kept is not None
+        assert self._first is not None
+        n = state.subgraph.num_owned
+        order = ascending(np.concatenate([state.fields.states[self._key_index], kept.keys[n:]]))
+        found = [np.empty(0, dtype=np.uint32)]
+        while self._exchange.gather(np.array([lost.size])).any():
+            queue, waiting = np.empty(n + 1, dtype=np.uint32), np.zeros(n, dtype=np.uint8)
+            queue[: lost.size], waiting[lost] = lost, 1
+            trimmed, renewed = np.empty(n, dtype=np.uint32), np.empty(n, dtype=np.uint32)
+            count, _, read = state.loop("trim_unsupported")(
+                queue, lost.size, waiting, state.arguments(), state.pull_edges, state.push_edges, state.owned,
+                state.fields, kept.records, state.native.empty, *self._first, order, trimmed, renewed,
+                self._has_witnesses, spending.left_edges,
+            )  # fmt: skip
+            if not spending.take(edges=int(read)):
+                return None
+            found.append(trimmed[:count].copy())
+            newer = tuple(record.copy() for record in kept.records)
+            ghosts = self._tell(found[-1], newer)
+            held = self._edges_of(ghosts)
+            if not spending.take(edges=held.sources.size):
+                return None
+            lost = distinct(self._found("find_tight", held))
+            for to, new in zip(kept.records, newer, strict=True):
+                to[ghosts] = new[ghosts]
+            order[ghosts] = UNORDERED
+        return distinct(np.concatenate(found))
+
+    def _edges_of(self, ghosts: NDArray[np.int64]) -> EdgeChanges:
+        """Return the edges from some ghosts to owned vertices."""
+        edges = self._state.push_edges
+        begins = edges.offsets[ghosts].astype(np.int64)
+        sizes = edges.stops[ghosts].astype(np.int64) - begins
+        at = np.repeat(begins - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
+        names = self._state.program.edge_columns
+        columns = {name: column[at] for name, column in zip(names, edges.columns, strict=True)}
+        return EdgeChanges(np.repeat(ghosts, sizes), edges.ends[at].astype(np.int64), columns)

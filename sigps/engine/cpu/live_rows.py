@@ -1,0 +1,75 @@
+"""A part of a graph whose rows follow the versions in place, where a batch needs no vertex that was no ghost before."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.engine.cpu.live import EdgeChanges, LiveRows
+from sigps.engine.partition.edge_list import EdgeList, by_source
+from sigps.engine.partition.subgraph import Subgraph
+from sigps.graph.building.rows import Duplicates
+from sigps.graph.versions.apply import Rewriting
+from sigps.graph.versions.row_changes import RowChanges
+from sigps.graph.versions.rows import VersionRows
+
+__all__ = ["LivePartition"]
+
+
+class LivePartition:
+    """The in-edges of a part's vertices, by target and by source, in rows that are changed in place.
+
+    The first batch copies both, in ascending order of local ids, in O(edges); others cost what `Graph.apply` does.
+
+    Args:
+        subgraph: The part.
+    """
+
+    def __init__(self, subgraph: Subgraph) -> None:
+        assert subgraph.gids is not None
+        self._subgraph: Subgraph | None = subgraph
+        self._num_owned, self._num_records = subgraph.num_owned, subgraph.num_owned + subgraph.num_ghosts
+        self._lids = np.argsort(subgraph.gids)
+        self._gids = subgraph.gids[self._lids]
+
+    @property
+    def rows(self) -> LiveRows:
+        """The edges as they are now; out-degrees are of no use in a part."""
+        outward, inward = (
+            EdgeList(begins, ends, columns, stops)
+            for begins, stops, ends, columns in (self._out.shared(), self._in.shared())
+        )
+        return LiveRows(outward, inward, np.empty(0, dtype=np.int64))
+
+    def has_ends_of(self, edges: RowChanges) -> bool:
+        """Tell whether the sources of edges, by gid, are vertices or ghosts of the part."""
+        return bool((self._found(edges.rows) >= 0).all())
+
+    def apply(self, deleted: RowChanges, inserted: RowChanges, duplicates: Duplicates) -> EdgeChanges:
+        """Delete edges and insert others; return these by local ids.
+
+        Args:
+            deleted: By gids, of which the targets are owned.
+            inserted: Likewise; the part has all ends.
+            duplicates: What the graph does with parallel edges.
+        """
+        if self._subgraph is not None:
+            outward, self._subgraph = self._subgraph.pushed, None
+            self._out, self._in = (
+                VersionRows.of(rows.offsets, rows.ends, {name: rows.columns[name] for name in rows.columns})
+                for rows in (outward, by_source(outward, self._num_owned))
+            )
+        gone, new = self._local(deleted), self._local(inserted)
+        self._out = Rewriting(self._out, gone, new, self._num_records, self._num_records, duplicates).newer()
+        back = gone.reversed(), new.reversed()
+        self._in = Rewriting(self._in, *back, self._num_owned, self._num_records, duplicates).newer()
+        return EdgeChanges(new.rows, new.ends, new.columns)
+
+    def _found(self, gids: NDArray[np.int64]) -> NDArray[np.int64]:
+        at = np.minimum(np.searchsorted(self._gids, gids), self._gids.size - 1)
+        found: NDArray[np.int64] = np.where(self._gids[at] == gids, self._lids[at], -1)
+        return found
+
+    def _local(self, edges: RowChanges) -> RowChanges:
+        local = RowChanges(self._found(edges.rows), self._found(edges.ends), edges.columns)
+        return local.at(local.rows >= 0)

@@ -1,0 +1,30 @@
+"""The ids of vertices whose fields differ between two results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.job.result import Result
+
+__all__ = ["changed_ids"]
+
+
+def changed_ids(before: Result, after: Result) -> NDArray[Any]:
+    """Return the ids of vertices whose fields differ between two results, or that are new in the later one."""
+    at = np.searchsorted(after.ids, before.ids)
+    there = at < after.ids.size
+    there[there] = after.ids[at[there]] == before.ids[there]
+    at = at[there]
+    same = np.zeros(after.ids.size, dtype=np.bool_)
+    same[at] = True
+    for name in after.fields:
+        one, other = np.ma.getdata(before[name])[there], np.ma.getdata(after[name])[at]
+        masks = np.ma.getmaskarray(before[name])[there], np.ma.getmaskarray(after[name])[at]
+        equal = (one == other) | ((one != one) & (other != other))
+        equal = np.asarray(equal & (masks[0] == masks[1]))
+        same[at] &= equal.reshape(equal.shape[0], -1).all(axis=1) if equal.ndim > 1 else equal
+    changed: NDArray[Any] = after.ids[~same]
+    return changed

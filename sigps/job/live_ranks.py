@@ -1,0 +1,250 @@
+"""A monotone program on several ranks of CPU cores whose result goes on from version to version of its graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.graph.graph import Graph
+from sigps.graph.versions.apply import stored_edges
+from sigps.graph.versions.batch import Changes
+from sigps.graph.versions.row_changes import RowChanges, distinct
+from sigps.job.changed_ids import changed_ids
+from sigps.job.collect import collect
+from sigps.job.guard import Affected, Guard, allowance, refusal
+from sigps.job.preparing import Prepared, turned
+from sigps.job.result import Result
+from sigps.job.updates import Updates
+
+if TYPE_CHECKING:
+    from sigps.compiler.proofs.incremental import Incremental
+    from sigps.device.cpu import Threads
+    from sigps.engine.cpu.live import Spending
+    from sigps.engine.cpu.live_ranks import Carried, RankedLiveEngine
+    from sigps.engine.cpu.live_rows import LivePartition
+    from sigps.graph.building.rows import Duplicates
+    from sigps.graph.partitioning.assignment import Assignment
+
+__all__ = ["RankedRun"]
+
+
+class RankedRun:
+    """What `LiveRun` is on one rank. All verbs are collective; the same decisions are made on all ranks.
+
+    Attributes:
+        why: Why it can go on.
+    """
+
+    def __init__(
+        self, made: Prepared, threads: Threads, found: Incremental, options: Mapping[str, Any]
+    ) -> None:
+        self._made, self._threads, self._found, self.why = made, threads, found, found.why
+        self._gathers = bool(options.get("gather", True))
+        self._graph, self._full_messages = made.graph, 0
+        self._engine: RankedLiveEngine
+        self._assignment: Assignment
+        self._rows: LivePartition | None = None
+        self._inserted = self._deleted = np.empty(0, dtype=np.int64)
+        self._spending: Spending | None = None
+        self._cannot = ""
+        self._result: Result | None = None
+        self._before: Result | None = None
+        self._lay_out()
+
+    @property
+    def obstacle(self) -> str:
+        """Why it cannot go on any more; empty where it can."""
+        return self._engine.obstacle
+
+    def full(self) -> Result | None:
+        """Run anew on the edges that were taken last; None where there is an obstacle."""
+        stats = self._engine.run()
+        if self.obstacle:
+            return None
+        self._full_messages = sum(entry.messages for entry in stats)
+        return self._collected(stats)
+
+    def grows(self, newer: Graph) -> bool:
+        """Tell whether vertices keep their numbers, and new ones begin with plain states."""
+        options = self._made.options
+        return not (newer.update.is_renumbered or options.initial or options.columns)
+
+    def note(self, graph: Graph, batch: Updates) -> None:
+        """Take note of nothing: what a batch does is seen afterwards."""
+
+    def follow(self, newer: Graph, guard: Guard) -> str:
+        """Take the edges of a newer version; return why it gets a full run, empty where it does not."""
+        given = newer.update.given
+        assert given is not None
+        if not self._changed_in_place(newer):
+            carried = self._engine.carried()
+            self._graph = turned(newer, self._made.program)
+            self._lay_out()
+            if guard != "full":
+                self._engine.begin_at_superstep_0()
+                self._engine.carry_on(self._moved(carried))
+        directed = self._graph.directed
+        self._inserted = self._own_targets(given.inserts.sources, given.inserts.targets, directed=directed)
+        self._deleted = self._own_targets(given.deletes.sources, given.deletes.targets, directed=directed)
+        if guard == "full":
+            return "guard='full'"
+        if isinstance(guard, str):
+            return ""
+        return refusal(guard, self._affected())
+
+    def go_on(self, guard: Guard) -> Result | None:
+        """Return the result after the changes that `follow` took; None where a full run is to follow, or cannot."""
+        from sigps.engine.cpu.live import Spending
+        from sigps.engine.cpu.live_ranks import SharedSpending
+
+        self._cannot = ""
+        group = self._graph.group
+        if group.all_reduce(np.array([self._deleted.size]), "sum")[0] and not self._engine.can_trim():
+            self._cannot = (
+                "on several ranks vertices are trimmed only where messages add to keys: a batch has deletes"
+            )
+            return None
+        self._spending = Spending(allowance(guard, self._full_messages))
+        shared = SharedSpending(self._engine.exchange, self._spending)
+        stats = self._engine.follow_changes(self._inserted, self._deleted, shared)
+        return None if stats is None or self.obstacle else self._collected(stats)
+
+    def given_up(self) -> str:
+        """Say why the incremental run was given up."""
+        if self._cannot:
+            return self._cannot
+        assert self._spending is not None
+        return (
+            f"guard: the incremental run needed more than {self._spending.spent:,} messages; the last full run sent "
+            f"{self._full_messages:,}"
+        )
+
+    def changed_ids(self) -> NDArray[Any]:
+        """Return the ids of vertices, of those that this rank's result has, whose states differ from the one before."""
+        assert self._result is not None
+        return self._result.ids if self._before is None else changed_ids(self._before, self._result)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._threads.close()
+
+    def _changed_in_place(self, newer: Graph) -> bool:
+        """Change the partition's rows where they are; False where it is to be laid out."""
+        from sigps.engine.cpu.live_rows import LivePartition
+
+        given, graph = newer.update.given, self._graph
+        assert given is not None
+        if (
+            newer.update.new_vertices
+            or newer.directed != graph.directed
+            or newer.num_vertices != graph.num_vertices
+        ):
+            return False
+        deleted, inserted = (
+            self._ending_here(newer, edges, inserts=inserts)
+            for edges, inserts in ((given.deletes, False), (given.inserts, True))
+        )
+        if self._rows is None:
+            self._rows = LivePartition(self._subgraph)
+        has_all = self._rows.has_ends_of(inserted)
+        if not newer.group.all_reduce(np.array([has_all], dtype=np.int64), "min")[0]:
+            return False
+        duplicates = cast("Duplicates", newer.report.duplicates_policy)
+        new = self._rows.apply(deleted, inserted, duplicates)
+        self._engine.follow(self._rows.rows)
+        self._engine.widen(new)
+        self._graph = newer
+        return True
+
+    def _ending_here(self, newer: Graph, edges: Changes, *, inserts: bool) -> RowChanges:
+        """Return the edges as stored whose targets are this rank's, by gids."""
+        stored, _, _ = stored_edges(newer, newer.ids, edges, inserts=inserts)
+        return stored.at(self._assignment.owner_of(stored.ends) == newer.group.rank)
+
+    def _lay_out(self) -> None:
+        from sigps.engine.cpu.live_ranks import RankedLiveEngine
+        from sigps.engine.laid_out import partition_of
+        from sigps.system.data_locator import DataLocator
+        from sigps.system.message_center import MessageCenter
+
+        made, graph = self._made, self._graph
+        size = graph.group.size
+        needs = made.executable.spec.needs(made.executable, made.bound, graph, size)
+        assignment, subgraph = partition_of(graph, "edges", (1.0,) * size, needs, self._threads.count)
+        exchange = MessageCenter(graph.group, subgraph, DataLocator(graph, assignment, subgraph))
+        degrees = np.maximum(subgraph.out_degrees, 1)  # who has no out-edge now may have one later
+        all_send = replace(subgraph, out_degrees=degrees, _derived={})
+        derived = made.executable.program
+        assert derived is not None
+        params = tuple(
+            f.argument(getattr(made.bound, f.name), made.options.precision) for f in derived.params
+        )
+        self._engine = RankedLiveEngine(
+            made.executable.code,
+            params,
+            all_send,
+            exchange,
+            self._threads,
+            has_witnesses=bool(self._found.witnesses),
+        )
+        self._subgraph, self._assignment, self._rows = subgraph, assignment, None
+        for name, values in [*made.options.initial.items(), *made.options.columns.items()]:
+            self._engine.begin(name, subgraph.of_owned(values))
+
+    def _moved(self, carried: Carried) -> Carried:
+        """Bring what goes on to the owners of the vertices in the new partition."""
+        from sigps.engine.cpu.live_ranks import Carried
+
+        group = self._graph.group
+        owners = self._assignment.owner_of(carried.gids)
+        at = [np.flatnonzero(owners == rank) for rank in range(group.size)]
+
+        def moved(values: NDArray[Any]) -> NDArray[Any]:
+            parts = [np.ascontiguousarray(values[places]).view(np.uint8) for places in at]
+            found: NDArray[Any] = np.concatenate(group.all_to_all(parts)).view(values.dtype)
+            return found
+
+        return Carried(moved(carried.gids), tuple(moved(values) for values in carried.arrays))
+
+    def _own_targets(self, sources: Any, targets: Any, *, directed: bool) -> NDArray[np.int64]:
+        """Return the distinct gids of this rank's vertices in which these edges end."""
+        ids, rank = self._graph.ids, self._graph.group.rank
+        if not targets.size:
+            return np.empty(0, dtype=np.int64)
+        ends = [ids.to_gids(targets)] if directed else [ids.to_gids(targets), ids.to_gids(sources)]
+        gids = distinct(np.concatenate(ends))
+        gids = gids[gids >= 0]
+        own: NDArray[np.int64] = gids[self._assignment.owner_of(gids) == rank]
+        return own
+
+    def _affected(self) -> Affected:
+        """Return what a batch may change, of all ranks."""
+        group, subgraph = self._graph.group, self._subgraph
+        gids = distinct(np.concatenate([self._inserted, self._deleted]))
+        lids = subgraph.local_ids(gids)
+        names = [f.name for f in self._made.bound.declaration.states]
+        sizes = self._engine.num_in_edges(lids)
+
+        def everywhere(values: NDArray[Any]) -> NDArray[Any]:
+            return np.concatenate(group.all_gather_array(np.ascontiguousarray(values)))
+
+        return Affected(
+            ids=self._graph.ids.to_oids(everywhere(gids)),
+            fields={name: everywhere(self._engine.state(name)[lids]) for name in names},
+            edges=int(everywhere(sizes).sum()),
+            num_vertices=self._graph.num_vertices,
+            num_edges=self._graph.num_edges,
+            last_messages=self._full_messages,
+        )
+
+    def _collected(self, stats: Any) -> Result:
+        from sigps.system.worker_manager import RankResult
+
+        part = RankResult(self._subgraph, self._engine, (), "converged", stats)
+        result = collect(part, self._made.program, self._graph, "cpu", gather=self._gathers)
+        self._before, self._result = self._result, result
+        return result

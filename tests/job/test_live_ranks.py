@@ -1,0 +1,147 @@
+"""Streams on several ranks, against the interpreter on graphs built anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from histories import History, histories
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from thread_group import ThreadGroup, run_ranks
+
+import sigps
+from sigps import Graph, Updates
+from sigps.apps import BFS, CDLP, SSSP, WCC
+from sigps.model.vertex import Vertex
+
+KEYS = {"SSSP": ["distance"], "WCC": ["component"], "BFS": ["level", "parent"], "CDLP": ["label"]}
+
+
+def values_of(result: sigps.Result, names: list[str]) -> dict[Any, tuple[Any, ...]]:
+    columns = [result[name].tolist() for name in names]
+    return dict(zip(result.ids.tolist(), zip(*columns, strict=True), strict=True))
+
+
+def streamed(
+    program: Vertex, first: Any, batches: list[Updates], ranks: int, **options: Any
+) -> list[tuple[dict[Any, Any], str, str, list[Any]]]:
+    """Return after each batch the values, the path, why, and the ids that changed; rank 0 has all."""
+    names = KEYS[type(program).__name__]
+
+    def of(group: ThreadGroup) -> list[tuple[dict[Any, Any], str, str, list[Any]]]:
+        found = []
+        with sigps.stream(program, first(group=group), device="cpu", threads=1, **options) as live:
+            for batch in batches:
+                result = live.apply(batch)
+                told = result.path, result.why, result.changed_ids.tolist()
+                found.append((values_of(result, names), *told))
+        return found
+
+    found = run_ranks(ranks, of)
+    for of_rank in found[1:]:
+        assert [entry[1:3] for entry in of_rank] == [entry[1:3] for entry in found[0]]
+    return found[0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(histories(), st.sampled_from(["SSSP", "WCC", "BFS", "CDLP"]), st.integers(2, 3), st.data())
+def test_results_are_those_of_a_graph_built_anew(
+    history: History, name: str, ranks: int, data: st.DataObject
+) -> None:
+    first = np.asarray(history.first().ids)[0]
+    source = first if isinstance(first, str) else int(first)
+    program = {
+        "SSSP": SSSP(source=source),
+        "WCC": WCC(),
+        "BFS": BFS(source=source),
+        "CDLP": CDLP(iterations=3),
+    }[name]
+    guard = data.draw(st.sampled_from(["incremental", "auto"]))
+    found = streamed(program, history.first, history.updates(), ranks, guard=guard)
+    judges = [sigps.run(program, judge, device="python") for judge in history.judges()]
+    before = values_of(sigps.run(program, history.first(), device="python"), KEYS[name])
+    for (values, path, why, changed), judge in zip(found, judges, strict=True):
+        expected = values_of(judge, KEYS[name])
+        assert values == expected
+        assert why
+        assert path == "full" or name in ("SSSP", "WCC")
+        moved = {v for v in expected if before.get(v) != expected[v]}
+        assert moved <= set(changed)
+        assert name == "SSSP" or moved == set(changed)  # parents may be others
+        before = expected
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("deletes", [False, True])
+@pytest.mark.parametrize("program", [SSSP(source=0), WCC()])
+def test_larger_graphs_go_on(program: Vertex, deletes: bool, ranks: int) -> None:
+    def first(**options: Any) -> Graph:
+        return sigps.generate("grid", rows=40, columns=40, weights="random", **options)
+
+    draw = np.random.default_rng(4)
+    batches = []
+    for _ in range(4):
+        at, ends = draw.integers(0, 1599, 20), draw.integers(0, 1600, (2, 4))
+        batches.append(Updates((*ends, draw.integers(1, 9, 4)), (at, at + 1) if deletes else None))
+    found = streamed(program, first, batches, ranks, guard="incremental")
+    graph = first()
+    for batch, (values, path, why, _) in zip(batches, found, strict=True):
+        graph = graph.apply(batch.inserts, batch.deletes)
+        judge = Graph.from_edges(
+            *[graph.to_arrow()[name].to_numpy() for name in ("source", "target", "weight")],
+            vertices=range(1600),
+            directed=graph.directed,
+        )
+        expected = sigps.run(program, judge, device="cpu", asynchronous=False)
+        assert values == values_of(expected, KEYS[type(program).__name__])
+        is_refused = isinstance(program, WCC) and deletes and ranks > 1
+        assert path == ("full" if is_refused else "incremental")
+        assert ("a batch has deletes" in why) == is_refused
+
+
+def test_what_would_cost_too_much_is_given_up_by_all() -> None:
+    def first(**options: Any) -> Graph:
+        return sigps.generate("rmat", scale=8, weights="random", **options)
+
+    draw = np.random.default_rng(2)
+    batch = Updates((*draw.integers(0, 256, (2, 9000)), draw.integers(1, 9, 9000)))
+    ((values, path, why, _),) = streamed(SSSP(source=0), first, [batch], 2)
+    expected = sigps.run(SSSP(source=0), first().apply(batch.inserts), device="python")
+    assert values == values_of(expected, ["distance"])
+    assert path == "full"
+    assert "needed more than" in why
+
+
+@pytest.mark.parametrize("duplicates", ["keep", "drop"])
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("program", [SSSP(source=0), WCC()])
+def test_rows_of_partitions_change_in_place(program: Vertex, directed: bool, duplicates: Any) -> None:
+    draw = np.random.default_rng(6)
+    ends, weights = draw.integers(0, 60, (2, 1500)), draw.integers(1, 9, 1500)
+    options: dict[str, Any] = {"directed": directed, "duplicates": duplicates}
+    key = KEYS[type(program).__name__]
+
+    def of(group: ThreadGroup) -> list[Any]:
+        graph, found = Graph.from_edges(*ends, weights, group=group, **options), []
+        with sigps.stream(program, graph, device="cpu", threads=1, guard="incremental") as live:
+            rows = None
+            for batch in batches:
+                result = live.apply(batch)
+                held = getattr(live._live, "_rows")  # noqa: B009
+                found.append((values_of(result, key), result.path, held is not None and held is rows))
+                rows = held
+        return found
+
+    batches = [
+        Updates((*draw.integers(0, 60, (2, 5)), draw.integers(1, 9, 5)), tuple(draw.integers(0, 60, (2, 40))))
+        for _ in range(6)
+    ]
+    found = run_ranks(2, of)[0]
+    graph = Graph.from_edges(*ends, weights, **options)
+    for batch, (values, _, _) in zip(batches, found, strict=True):
+        graph = graph.apply(batch.inserts, batch.deletes)
+        assert values == values_of(sigps.run(program, graph, device="python"), key)
+    is_turned = isinstance(program, WCC) and directed
+    assert {in_place for _, _, in_place in found[1:]} == {not is_turned}
