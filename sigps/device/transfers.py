@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from sigps.device.cpu import Threads, available_cores
 from sigps.errors import DeviceError
 
-__all__ = ["bring", "copy_within", "fill_with", "page", "send"]
+__all__ = ["bring", "copy_within", "fill_with", "page", "send", "send_small"]
 
-_FIRST_BYTES = 1 << 16
+_FIRST_BYTES = 1 << 15
 """Of what an array is filled with, written by the host; the rest is copied from there, twice as much each time."""
 
 _SMALL_BYTES = 1 << 16
@@ -54,7 +54,7 @@ def fill_with(array: Any, pattern: bytes) -> None:
         return
     raw = array.reshape(-1).view(np.uint8)
     first = pattern * min(size // len(pattern), max(1, _FIRST_BYTES // len(pattern)))
-    raw[: len(first)].set(np.frombuffer(first, np.uint8))
+    send_small(raw[: len(first)], first)
     done = len(first)
     while done < size:
         more = min(done, size - done)
@@ -85,6 +85,16 @@ def copy_within(target: Any, source: Any) -> None:
         stream = cupy.cuda.get_current_stream().ptr
         kind = cupy.cuda.runtime.memcpyDeviceToDevice
         cupy.cuda.runtime.memcpyAsync(target.data.ptr, source.data.ptr, source.nbytes, kind, stream)
+
+
+def send_small(array: Any, values: bytes) -> None:
+    """Write a few kilobytes over an array, on the current stream. Does not wait for the device."""
+    import cupy
+
+    assert array.nbytes == len(values)
+    source = np.frombuffer(values, np.uint8)
+    stream, kind = cupy.cuda.get_current_stream().ptr, cupy.cuda.runtime.memcpyHostToDevice
+    cupy.cuda.runtime.memcpyAsync(array.data.ptr, source.ctypes.data, source.nbytes, kind, stream)
 
 
 def bring(

@@ -125,6 +125,13 @@ class Engine(Protocol):
         """
         ...
 
+    def limit_time(self, seconds: float) -> bool:
+        """End each lease before so many seconds are over, but for its first superstep; return whether this engine can.
+
+        One that cannot is given as many supersteps as should take so long.
+        """
+        ...
+
     def save(self) -> Snapshot:
         """Return copies of what this partition needs to go on; between leases, where `RunOptions.saves` was set."""
         ...

@@ -6,6 +6,7 @@ Engines whose device runs the loop itself (a lease in one launch) do not come he
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -17,6 +18,10 @@ from sigps.engine.master_compute import MasterCompute
 from sigps.engine.stats import Outcome, SuperstepStats
 
 __all__ = ["Done", "Fused", "Partition", "SendOrder", "run_supersteps"]
+
+
+_FIRST_FUSED = 64
+"""Supersteps that are fused at most where a lease has little time and none has been timed."""
 
 
 class Done(NamedTuple):
@@ -101,6 +106,7 @@ def run_supersteps(
     master: MasterCompute | None = None,
     fused: Fused | None = None,
     order: SendOrder | None = None,
+    seconds: float = math.inf,
 ) -> Outcome:
     """Run supersteps until the run ends, or so many. Collective.
 
@@ -111,13 +117,20 @@ def run_supersteps(
         master: The program's `master()` or `next_phase()`, or None.
         fused: Runs small supersteps at once, or None.
         order: Sends in another order, or None.
+        seconds: In how many to end, if one that takes as long as the last one did not fit; of one partition.
     """
-    outcome = Outcome(ended=False)
+    outcome, ends_at, last = Outcome(ended=False), time.perf_counter() + seconds, 0.0
     while not outcome.ended and len(outcome.stats) < num_supersteps:
-        done = fused.run(num_supersteps - len(outcome.stats)) if fused else None
+        left, most = ends_at - time.perf_counter(), num_supersteps - len(outcome.stats)
+        if outcome.stats and left < last:
+            break
+        if left < math.inf:  # the time of fused ones is known when they are over
+            most = min(most, max(1, int(left / last)) if last else _FIRST_FUSED)
+        done = fused.run(most) if fused else None
         if done is None:
             done = run_superstep(partition, exchange, counts_idle=bool(master and master.in_flight))
         outcome.stats.extend(done.stats)
+        last = done.stats[-1].seconds if done.stats else last
         in_flight = order.release(done) if order else done.in_flight
         outcome.ended = done.active == 0 and in_flight == 0
         if master is not None:

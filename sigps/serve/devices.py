@@ -1,16 +1,17 @@
-"""A device that jobs share by leases: one holds it at a time, and `choose_job` says which is next."""
+"""A device that jobs share by leases: `choose_job` says which is next."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 
 from sigps.serve.runs import Merged, Run
+from sigps.serve.streams import Streams
 from sigps.serve.turns import Ready, TurnPolicy, aged, choose_job
 
 __all__ = ["RunTurns", "SharedDevice", "Suspended", "Tenant"]
@@ -31,30 +32,42 @@ class Tenant:
 class SharedDevice:
     """A device, and the jobs that wait for their next lease on it.
 
-    Between two leases of a job nobody else gets the device until the job asks for the next one, or leaves: so the job
-    itself takes part in the choice.
+    Between two leases of a job nobody else gets its turn until the job asks for the next one, or leaves: so the job
+    itself takes part in the choice. On CPU cores one job has a lease at a time. A GPU is given that of a second one
+    before the first has ended, and runs it right after, so that it does not wait while threads take turns; but not
+    where the first job would be chosen again.
 
     Args:
         name: In the table of jobs.
         engine: The device's name in `sigps.run`.
         threads: Of each job on CPU cores.
+        quantum: Seconds of a lease.
         tenants: By name, of the whole pool.
         lock: Of the whole pool.
 
     Attributes:
+        streams: Of its runs.
         on_first_lease: Called with a run that is about to have its first one; others that wait may join it then.
     """
 
     def __init__(
-        self, name: str, engine: str, threads: int, tenants: dict[str, Tenant], lock: threading.RLock
+        self,
+        name: str,
+        engine: str,
+        threads: int,
+        quantum: float,
+        tenants: dict[str, Tenant],
+        lock: threading.RLock,
     ) -> None:
         self.name, self.engine, self.threads = name, engine, threads
         self.policy: TurnPolicy = "fair_share"
         self.on_first_lease: Callable[[Run], None] = lambda _: None
-        self._tenants, self._lock = tenants, lock
+        self.streams = Streams(engine)
+        self._quantum, self._tenants, self._lock = quantum, tenants, lock
         self._waiting: list[Run] = []
-        self._holder: Run | None = None
-        self._since, self._last = 0.0, -1
+        self._holders: dict[Run, float] = {}  # since when, in the order in which the device runs them
+        self._most_holders = 2 if engine == "cuda" else 1
+        self._ended_at, self._last = 0.0, -1
         self.leases, self._lease_seconds = 0, 0.0
 
     def request(self, run: Run) -> bool:
@@ -72,7 +85,7 @@ class SharedDevice:
         if run.is_cancelled:
             raise CancelledError
         with self._lock:
-            return self._holder is run
+            return run in self._holders
 
     def leave(self, run: Run) -> None:
         """Give the device back for good."""
@@ -100,11 +113,12 @@ class SharedDevice:
     def running(self) -> dict[str, float]:
         """Return for whom a lease goes on, and the seconds of it that each tenant has."""
         with self._lock:
-            if self._holder is None:
+            if not self._holders:
                 return {}
-            share = (time.perf_counter() - self._since) / len(self._holder.jobs)
+            run, since = next(iter(self._holders.items()))
+            share = (time.perf_counter() - max(since, self._ended_at)) / max(1, len(run.jobs))
             shares: dict[str, float] = {}
-            for job in self._holder.jobs:
+            for job in run.jobs:
                 shares[job.tenant] = shares.get(job.tenant, 0.0) + share
             return shares
 
@@ -121,28 +135,34 @@ class SharedDevice:
         return True
 
     def _ready(self) -> dict[int, tuple[Ready, Run]]:
-        """Return what is known of the jobs whose runs wait, by their numbers."""
+        """Return what is known of the jobs whose runs wait, or will when a lease ends, by their numbers."""
+        expected: dict[str, float] = defaultdict(float)
+        for run in self._holders:
+            for job in run.jobs:
+                expected[job.tenant] += self._quantum / len(run.jobs)
         found = {}
-        for run in self._waiting:
+        for run in (*self._waiting, *(run for run in self._holders if not run.ends_soon)):
             for job in run.jobs:
                 tenant = self._tenants[job.tenant]
                 attained = aged(job.attained, 0.0, self.leases - job.attained_at)
+                attained += expected[job.tenant] if run in self._holders else 0.0
+                charged = tenant.charged + expected[job.tenant]
                 about = Ready(
-                    *(job.number, job.tenant, tenant.weight, tenant.charged, attained),
-                    priority=job.priority,
+                    *(job.number, job.tenant, tenant.weight, charged, attained), priority=job.priority
                 )
                 found[job.number] = about, run
         return found
 
     def _end_lease(self, run: Run) -> None:
         """Charge what a lease took: each of its jobs an equal share."""
-        if self._holder is not run:
+        since = self._holders.pop(run, None)
+        if since is None:
             return
-        seconds = time.perf_counter() - self._since
-        self._holder = None
+        now = time.perf_counter()
+        seconds, self._ended_at = now - max(since, self._ended_at), now
         self._lease_seconds += seconds
         self.leases += 1
-        share = seconds / len(run.jobs)
+        share = seconds / max(1, len(run.jobs))
         for job in run.jobs:
             self._tenants[job.tenant].charged += share
             self._tenants[job.tenant].lease_seconds += share
@@ -151,18 +171,20 @@ class SharedDevice:
             job.attained_at = self.leases
 
     def _grant(self) -> None:
-        if self._holder is not None:
-            return
-        ready = self._ready()
-        chosen = choose_job(self.policy, [about for about, _ in ready.values()], last=self._last)
-        if chosen is not None:
+        while self._waiting and len(self._holders) < self._most_holders:
+            ready = self._ready()
+            chosen = choose_job(self.policy, [about for about, _ in ready.values()], last=self._last)
+            if chosen is None:  # jobs of those that wait were taken over
+                return
             run = ready[chosen][1]
+            if run in self._holders:
+                return
             self._waiting.remove(run)
-            self._holder, self._last = run, chosen
+            self._last = chosen
             if run.is_open:
                 self.on_first_lease(run)
             run.is_open = False
-            self._since = time.perf_counter()
+            self._holders[run] = time.perf_counter()
             run.granted.release()
 
 
@@ -186,11 +208,13 @@ class RunTurns:
     ) -> None:
         self.lease_seconds, self._first_lease = lease_seconds, first_lease
         self._run, self._device, self._preparing = run, device, preparing
-        self._prepares = False
+        self._prepares, self._leases = False, 0
 
     def first_lease(self) -> int:
         """Return how many supersteps a run's first lease may have."""
-        return self._first_lease()
+        supersteps = self._first_lease()
+        self._run.ends_soon = supersteps > 1
+        return supersteps
 
     def prepare(self) -> None:
         """Wait until this run may be prepared."""
@@ -198,14 +222,17 @@ class RunTurns:
         self._prepares = True
         if self._run.is_cancelled:
             raise CancelledError
+        self._device.streams.begin_preparing()
         self._run.set_state("preparing")
 
     def wait(self, save: Callable[[], bool] | None) -> None:
         self._end_preparing()
         while True:
+            self._run.ends_soon &= self._leases == 0
             has_device = not self._run.is_suspending and self._device.request(self._run)
             if has_device and not self._run.is_suspending:
                 self._run.settle()
+                self._leases += 1
                 return
             self._device.give_back(self._run)
             if not self._run.is_suspending:
@@ -215,6 +242,9 @@ class RunTurns:
             self._run.is_suspending = False
             log.warning("job %d goes on: its state could not be saved", self._run.number)
 
+    def end(self) -> None:
+        self._device.give_back(self._run)
+
     def leave(self) -> None:
         """Give back all that the run holds."""
         self._end_preparing()
@@ -223,5 +253,6 @@ class RunTurns:
     def _end_preparing(self) -> None:
         if self._prepares:
             self._prepares = False
+            self._device.streams.end_preparing()
             self._run.set_state("running")
             self._preparing.release()

@@ -59,7 +59,7 @@ class Dispatcher:
         self.lock, self.preparing = threading.RLock(), threading.Lock()
         self.tenants: dict[str, Tenant] = defaultdict(Tenant)
         self.devices = [
-            SharedDevice(f"{name} {i}", name, threads, self.tenants, self.lock)
+            SharedDevice(f"{name} {i}", name, threads, quantum, self.tenants, self.lock)
             for i, name in enumerate(names)
         ]
         for device in self.devices:
@@ -267,7 +267,8 @@ class Dispatcher:
             if isinstance(first, OwnJob):
                 results = {first.number: first.run_on(device, turns, lambda: self._shared(run.graph))}
             else:
-                results = results_of(run, turns, device)
+                with device.streams.taken():
+                    results = results_of(run, turns, device)
         except BaseException as failure:  # the jobs' callers get it
             error = failure
         turns.leave()

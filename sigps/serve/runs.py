@@ -49,6 +49,7 @@ class Run:
         granted: Released when it has the device.
         admitted: All jobs that it took, whose bytes it keeps to its end.
         num_lanes: How many it went in; 1 before that, and alone.
+        ends_soon: Whether it is expected to end with the lease that it has or waits for.
     """
 
     def __init__(self, job: Job, *, is_open: bool, engine: str) -> None:
@@ -59,7 +60,7 @@ class Run:
         self.graph: Graph = job.graph
         self.is_open = is_open and is_joinable(job)
         self.granted = threading.Semaphore(0)
-        self.num_lanes = 1
+        self.num_lanes, self.ends_soon = 1, False
         self._engine = engine
         self._is_settled = not self.is_open
 
@@ -200,8 +201,9 @@ def copies_of(result: Result, count: int) -> list[Result]:
     if count == 1:
         return [result]
     found, lock = [copy.copy(result) for _ in range(count)], threading.Lock()
+    again = getattr(result._fields, "again", None)
     for own in found:
-        own._fields = _CopiedFields(result._fields, lock)
+        own._fields = again() if again else _CopiedFields(result._fields, lock)
         own.aggregators = copy.deepcopy(result.aggregators)
     return found
 
@@ -211,7 +213,7 @@ class _CopiedFields(Mapping[str, NDArray[Any]]):
 
     Args:
         fields: Those that nobody changes.
-        lock: Of all their readers: a field that a GPU holds crosses once.
+        lock: Of all their readers.
     """
 
     def __init__(self, fields: Mapping[str, NDArray[Any]], lock: threading.Lock) -> None:

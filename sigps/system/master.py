@@ -59,6 +59,11 @@ class Master:
         self._last_lease, self._first_lease = 1, first_lease
         self._max_supersteps = max_supersteps
         self._on_progress, self._lease_seconds = on_progress, lease_seconds
+        self._keeps_time = False
+
+    def let_engine_end_leases(self) -> None:
+        """Lease all supersteps from now on: the engine ends a lease when its time is up."""
+        self._keeps_time = True
 
     def next_order(self) -> dict[str, Any]:
         """Return what all managers do next, for `Group.broadcast`.
@@ -89,6 +94,8 @@ class Master:
         left = UNLIMITED if self._max_supersteps is None else self._max_supersteps - done
         if when is not None and when.every is not None:
             left = min(left, when.every - done % when.every)
+        if self._keeps_time:
+            return left
         pause = _SECONDS_BETWEEN_REPORTS if self._on_progress is not None else None
         if self._lease_seconds is not None:
             pause = self._lease_seconds if pause is None else min(pause, self._lease_seconds)

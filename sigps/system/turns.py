@@ -20,7 +20,7 @@ class Turns(Protocol):
     lease_seconds: float
 
     def first_lease(self) -> int:
-        """Return how many supersteps a run's first lease may have."""
+        """Return how many supersteps a run's first lease may have, where its engine does not end leases by time."""
 
     def wait(self, save: Callable[[], bool] | None) -> None:
         """Wait until the next lease may run. What it raises ends the run.
@@ -29,6 +29,9 @@ class Turns(Protocol):
             save: Saves the run's state, so that it can go on from there later, and tells whether that is done; None
                 of a run without state logs.
         """
+
+    def end(self) -> None:
+        """Take notice that the run has had its last lease: what is left to do needs no turn."""
 
 
 _current: ContextVar[Turns | None] = ContextVar("turns", default=None)

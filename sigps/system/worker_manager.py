@@ -405,6 +405,8 @@ class WorkerManager:
     ) -> Reason:
         """Do what the master orders until the run is over; return why it is. Adds to `leases`."""
         status, engine, turns = self._group.status, worker.engine, current_turns()
+        if turns is not None and master is not None and engine.limit_time(turns.lease_seconds):
+            master.let_engine_end_leases()
 
         def save() -> bool:
             assert state_log is not None
@@ -436,6 +438,8 @@ class WorkerManager:
                 outcome = worker.lease(order["supersteps"])
             stats.extend(outcome.stats)
             leases.append((began, len(outcome.stats)))
+            if turns is not None and outcome.ended:
+                turns.end()
             if master is not None:
                 master.record(outcome.ended, outcome.stats, stopped=outcome.stopped)
 

@@ -7,6 +7,7 @@ import time
 from concurrent.futures import CancelledError
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -96,8 +97,8 @@ def test_runs_that_wait_are_joined_when_it_is_known_that_it_pays() -> None:
             pool._devices[0],
             SimpleNamespace(tenant="x", lease_seconds=0.0, attained=0.0, attained_at=0),
         )
-        held: Any = SimpleNamespace(jobs=(holder,))
-        device._holder, device._since = held, time.perf_counter()
+        held: Any = Mock(jobs=(holder,), ends_soon=False)
+        device._holders[held] = time.perf_counter()
         jobs = [pool.submit(BFS(source=s), "rmat", tenant="ab"[s % 2]) for s in range(8)]
         other = pool.submit(PageRank(iterations=3), "rmat")
         while len(device._waiting) < 9:  # each is ready by itself
@@ -206,8 +207,8 @@ def test_a_run_whose_job_has_left_it_may_end_after_that_job_began_again(
         pool.graph("rmat", GRAPH)
         device = pool._devices[0]
         holder = SimpleNamespace(tenant="x", lease_seconds=0.0, attained=0.0, attained_at=0)
-        held: Any = SimpleNamespace(jobs=(holder,))
-        device._holder, device._since = held, time.perf_counter()
+        held: Any = Mock(jobs=(holder,), ends_soon=False)
+        device._holders[held] = time.perf_counter()
         jobs = [pool.submit(Overflows(factor=n), "rmat") for n in (2, 10**9, 3)]
         while len(device._waiting) < 3:
             time.sleep(0.001)

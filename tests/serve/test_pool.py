@@ -12,7 +12,7 @@ import pytest
 
 import sigps
 from sigps import ConfigError, Graph
-from sigps.apps import BFS, SSSP, WCC, PageRank
+from sigps.apps import BFS, SSSP, WCC, KCore, PageRank
 from sigps.serve.admission import Budget
 from sigps.serve.job import Estimate
 
@@ -203,3 +203,51 @@ def test_jobs_share_a_gpu() -> None:
         alone = sigps.run(job.program, GRAPH, device="cuda")
         for field in alone.fields:
             assert result[field].tobytes() == alone[field].tobytes()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("quantum", [1e-6, 0.002])
+def test_a_gpu_ends_leases_by_its_clock(quantum: float) -> None:
+    with sigps.pool("cuda", quantum=quantum, lanes="never") as pool:
+        pool.graph("rmat", GRAPH)
+        programs = [PageRank(iterations=30), SSSP(source=3), WCC(), BFS(source=3), KCore()]
+        jobs = [pool.submit(p, "rmat", tenant=str(i)) for i, p in enumerate(programs * 2)]
+        found = [job.result(120) for job in jobs]
+    for job, result in zip(jobs, found, strict=True):
+        alone = sigps.run(job.program, GRAPH, device="cuda")
+        assert result.supersteps == alone.supersteps
+        assert result.reason == alone.reason
+        for field in alone.fields:
+            assert result[field].tobytes() == alone[field].tobytes()
+    if quantum < 1e-3:
+        assert len(found[0].record.leases) > 20
+
+
+@pytest.mark.gpu
+def test_equal_jobs_of_a_gpu_share_no_arrays() -> None:
+    with sigps.pool("cuda") as pool:
+        pool.graph("rmat", GRAPH)
+        jobs = [pool.submit(WCC(), "rmat") for _ in range(20)]
+        found = [job.result(120) for job in jobs]
+    expected = sigps.run(WCC(), GRAPH, device="cuda")["component"].copy()
+    for result in found:
+        assert np.array_equal(result["component"], expected)
+        result["component"][:] = -1
+
+
+@pytest.mark.parametrize("device", ["cpu", "python"])
+def test_leases_end_by_the_clock(device: str) -> None:
+    program = PageRank(iterations=100, tolerance=0.0)
+    with sigps.pool(device, quantum=1e-6) as pool:
+        pool.graph("rmat", GRAPH)
+        many = pool.submit(program, "rmat").result(120)
+    with sigps.pool(device, quantum=600.0) as pool:
+        pool.graph("rmat", GRAPH)
+        whole = pool.submit(program, "rmat").result(120)
+    assert many.supersteps == whole.supersteps == 101
+    assert len(whole.record.leases) == 1  # not one superstep, then two, then four
+    counts = [count for _, count in many.record.leases]
+    assert sum(counts) == 101
+    assert max(counts) <= (
+        64 if device == "cpu" else 1
+    )  # small ones are fused, whose time is known afterwards

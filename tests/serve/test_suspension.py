@@ -11,6 +11,7 @@ from concurrent.futures import CancelledError
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -63,8 +64,8 @@ def test_one_that_is_to_go_on_before_it_was_saved_waits_for_its_lease(tmp_path: 
     with sigps.pool("cpu", snapshots=tmp_path) as pool:
         pool.graph("rmat", GRAPH)
         device, tenant = pool._devices[0], {"tenant": "x", "lease_seconds": 0.0, "attained": 0.0}
-        held: Any = SimpleNamespace(jobs=(SimpleNamespace(**tenant, attained_at=0),))
-        device._holder, device._since = held, time.perf_counter()
+        held: Any = Mock(jobs=(SimpleNamespace(**tenant, attained_at=0),), ends_soon=False)
+        device._holders[held] = time.perf_counter()
         job = pool.submit(LONG, "rmat", name="ranks")
         while not device._waiting:
             time.sleep(0.001)

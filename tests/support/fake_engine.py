@@ -43,6 +43,9 @@ class FakeEngine:
     def begin_measured(self, measures: Mapping[str, str], *, directed: bool) -> bool:
         return False
 
+    def limit_time(self, seconds: float) -> bool:
+        return False
+
     def lease(self, num_supersteps: int) -> Outcome:
         return run_supersteps(self, num_supersteps, self._context.exchange)
 

@@ -14,6 +14,7 @@ What a run keeps is `run_state.py`; the loop is `engine/superstep.py`.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -91,7 +92,7 @@ class Engine:
         schedule: Schedule = "vertex",
     ) -> None:
         program, by_edge = native.program, schedule == "edge"
-        self._master, self._exchange = master, exchange
+        self._master, self._exchange, self._lease_seconds = master, exchange, math.inf
         self._state = state = RunState(native, params, subgraph, exchange, threads, deterministic)
         may_reorder = asynchronous and not by_edge
         is_ordered = may_reorder and native.priority_form is not None and blocks is None
@@ -206,6 +207,10 @@ class Engine:
         fields = zip(state.program.states, state.fields.states, strict=True)
         return by_gid(state.subgraph, {field.name: values for field, values in fields})
 
+    def limit_time(self, seconds: float) -> bool:
+        self._lease_seconds = seconds if self._exchange.size == 1 else math.inf
+        return self._exchange.size == 1
+
     def save(self) -> Snapshot:
         """Return what this partition needs to go on; between leases, and in no run in priority order."""
         assert self._order is None
@@ -261,6 +266,7 @@ class Engine:
                 master=self._master,
                 fused=self._fused,
                 order=self._order,
+                seconds=self._lease_seconds,
             )
 
     def receive(self) -> int:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections.abc import Generator, Mapping
+import math
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -170,6 +171,9 @@ class GpuEngine:
         can_wait = asynchronous and not self._goes_by_edge
         self._is_priority_form = can_wait and native.program.priority_form is not None
         self._rounds = self._num_small = 0
+        self._most_seconds, self._is_time_up = math.inf, False
+        self._answers: list[Any] = []
+        self._is_answered = False
         self._buckets: GpuBuckets | None = None
         posts = native.program.delivery is Delivery.DIRECT
         pulled = "mailbox" if posts else "edge" if self._goes_by_edge else "pull"
@@ -253,6 +257,33 @@ class GpuEngine:
         """Run until the end, or for so many supersteps."""
         return _last(self.launches(num_supersteps))
 
+    def limit_time(self, seconds: float) -> bool:
+        """See `engine.contract`. The small-frontier kernel has no clock, nor has what hosts do between launches."""
+        by_host = self._master is not None and not self._asks_master
+        if (
+            self._exchange.size > 1
+            or self._has_cluster
+            or by_host
+            or self._program.delivery is Delivery.DIRECT
+        ):
+            return False
+        self._most_seconds, self._lease["most_time"] = seconds, max(1, int(seconds * 1e9))
+        self._ask_for_answers()
+        return True
+
+    def _ask_for_answers(self) -> None:
+        """Let leases leave states by gid, too, where there is memory: a kernel would wait for leases of others."""
+        states = self._memory.states
+        are_scalars = all(values.ndim == 1 and values.itemsize <= 8 for values in states)
+        if len(states) > self._lease["answers"].size or not are_scalars:
+            return
+        found = self._memory.make_answers()
+        if found is not None:
+            self._answers = found
+            self._lease["by_gid"], self._lease["num_answers"] = self._by_gid.data.ptr, len(found)
+            for i, values in enumerate(found):
+                self._lease["answers"][i], self._lease["answer_bytes"][i] = values.data.ptr, values.itemsize
+
     def launches(self, num_supersteps: int) -> Generator[None, None, Outcome]:
         """Run as `lease` does, on CuPy's current stream; yield after each launch, before the host waits for it."""
         outcome = Outcome(ended=False)
@@ -260,7 +291,8 @@ class GpuEngine:
         by_host = None if self._asks_master else self._master
         if self._arrived is not None:
             self._read_arrived(outcome)
-        while not outcome.ended and self.superstep < last:
+        self._is_time_up = False
+        while not outcome.ended and not self._is_time_up and self.superstep < last:
             end = min(last, self.superstep + MOST_SUPERSTEPS)
             before = self.superstep
             if self._waits_after_first and before == 0:
@@ -276,6 +308,7 @@ class GpuEngine:
                 outcome.ended = self._end_at_once(outcome)
             if self._is_priority_form and (outcome.ended or self.superstep == 1):
                 outcome.ended = not self._release()
+                self._is_time_up |= sum(done.seconds for done in outcome.stats) > self._most_seconds
         self._read_aggregates()
         return outcome
 
@@ -298,7 +331,7 @@ class GpuEngine:
             return False
         outcome.stats.append(found)
         self.superstep += 1
-        self._is_priority_form = False
+        self._is_priority_form = self._is_answered = False
         return True
 
     def _read_aggregates(self) -> None:
@@ -338,7 +371,7 @@ class GpuEngine:
 
     def state(self, name: str) -> NDArray[Any]:
         """Return the values of a state field, [num_owned], by the host's local ids; a copy on the host."""
-        return self._fields(self._graph.numbering.host_order)[name]
+        return self._fields(self._memory.states, self._graph.numbering.host_order)[name]
 
     def begin(self, name: str, values: NDArray[Any]) -> None:
         """Let a state field begin with these values, [num_owned] by the host's local ids; before superstep 0."""
@@ -435,10 +468,16 @@ class GpuEngine:
 
     def fields(self) -> DeviceFields:
         """Return all state fields, in the order of gids; they stay on the device, the run's other memory may go."""
-        return self._fields(self._graph.numbering.by_gid)
+        if self._is_answered:
+            return self._fields(self._answers, slice(None))
+        return self._fields(self._memory.states, self._by_gid)
 
-    def _fields(self, order: Any) -> DeviceFields:
-        kept = zip(self._program.states, self._memory.states, self._program.state_dtypes, strict=True)
+    @property
+    def _by_gid(self) -> Any:
+        return self._graph.numbering.by_gid
+
+    def _fields(self, values_of_states: Sequence[Any], order: Any) -> DeviceFields:
+        kept = zip(self._program.states, values_of_states, self._program.state_dtypes, strict=True)
         states = {f.name: (values, dtype) for f, values, dtype in kept}
         optional = frozenset(f.name for f in self._program.states if f.may_be_none)
         return DeviceFields(states, order, functools.partial(take_rows, self._gpu), optional)
@@ -470,7 +509,7 @@ class GpuEngine:
         for name in ("num_records", "num_bits", "num_ghosts"):
             self._lease[name.replace("num_", "num_cached_")] = getattr(cache, name)
         ending = RUNNING
-        while ending in (RUNNING, NO_CAPACITY) and self.superstep < end:
+        while ending in (RUNNING, NO_CAPACITY) and self.superstep < end and not self._is_time_up:
             with self._watching():
                 if self._num_small < SMALL_BEFORE_SWITCH:
                     variant.launch(self._lease, blocks, cache)
@@ -483,7 +522,8 @@ class GpuEngine:
             outcome.stats.append_rows(stats, self._directions)
             self._control, upcoming = control, control["next"]
             self.superstep, self._num_small = int(upcoming["superstep"]), int(upcoming["num_small"])
-            ending = int(upcoming["ending"])
+            ending, self._is_time_up = int(upcoming["ending"]), bool(upcoming["is_time_up"])
+            self._is_answered = bool(self._answers) and ending in (FINISHED, STOPPED)
             if ending == NO_CAPACITY:
                 self._grow_direct(control)
         if ending == FAULTED:

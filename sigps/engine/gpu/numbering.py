@@ -257,6 +257,10 @@ class DeviceFields(Mapping[str, NDArray[Any]]):
         self[name]
         return self._none[name]
 
+    def again(self) -> DeviceFields:
+        """Return the same fields, to cross once more: into arrays that may be changed without these being so."""
+        return DeviceFields(self._states, self._order, self._take, self._optional)
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._states)
 

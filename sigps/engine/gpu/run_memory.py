@@ -13,8 +13,8 @@ import numpy as np
 
 from sigps.compiler.cuda.compile import CudaProgram
 from sigps.compiler.program import Consumption, Delivery
-from sigps.device.cuda import check_fits
-from sigps.device.transfers import copy_within, fill_with
+from sigps.device.cuda import check_fits, fits
+from sigps.device.transfers import copy_within, fill_with, send_small
 from sigps.engine.gpu.columns import typed
 from sigps.engine.gpu.direct_messages import DirectMessages
 from sigps.engine.gpu.graph import GpuGraph
@@ -61,8 +61,6 @@ class RunMemory:
         num_peers: int = 0,
         take: Callable[[int], Any] | None = None,
     ) -> None:
-        import cupy
-
         self._compiled, self.graph = compiled, graph
         template = lease_template(
             compiled,
@@ -75,11 +73,11 @@ class RunMemory:
         if take is None:
             needed = {"messages and work": plan.nbytes, "state fields": plan.state_bytes}
             check_fits(needed | _to_commit(compiled, graph))
-            self._block = cupy.empty(max(1, plan.nbytes), dtype=cupy.uint8)
+            self._block = _taken(plan.nbytes)
         else:
             self._block = take(plan.nbytes)
             check_fits({"state fields": plan.state_bytes})
-        self._state_block = cupy.empty(max(1, plan.state_bytes), dtype=cupy.uint8)
+        self._state_block = _taken(plan.state_bytes)
         self.lease = template.at(self._block.data.ptr, self._state_block.data.ptr)
         self._block.data.memset_async(0, plan.num_zeros)
         self.states = self._filled_states(template.defaults)
@@ -239,6 +237,16 @@ class RunMemory:
         """Let a superstep go on with the vertices that found no capacity for their direct messages."""
         self._go_on(control, remaining=OVERFLOWED)
 
+    def make_answers(self) -> list[Any] | None:
+        """Return arrays as those of the states; None where they do not fit."""
+        if not self.states or not fits(self._plan.state_bytes):
+            return None
+        block = _taken(self._plan.state_bytes)
+        return [
+            typed(block[at : at + v.nbytes], v.dtype)
+            for at, v in zip(self._plan.states, self.states, strict=True)
+        ]
+
     def _filled_states(self, defaults: Sequence[bytes]) -> list[Any]:
         states, n = [], self.graph.num_owned
         for default, kept, offset in zip(defaults, self._compiled.states, self._plan.states, strict=True):
@@ -261,10 +269,18 @@ class RunMemory:
         for name, values in named.items():
             at = offsets[name] - first
             head[at : at + len(values)] = values
-        self._block[first : offsets["stats"]].set(np.frombuffer(head, np.uint8))
+        send_small(self._block[first : offsets["stats"]], bytes(head))
 
     def _empty(self, name: str, neutral: bytes) -> None:
         fill_with(self.array(name, np.uint8), neutral)
+
+
+def _taken(num_bytes: int) -> Any:
+    """Return memory of the device from what runs on any stream gave back: they have waited for it by then."""
+    import cupy
+
+    with cupy.cuda.Stream.null:
+        return cupy.empty(max(1, num_bytes), dtype=cupy.uint8)
 
 
 def _first_control() -> bytes:

@@ -12,6 +12,7 @@ import inspect
 import itertools
 import linecache
 import logging
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -93,7 +94,7 @@ class InterpretedEngine:
         _check_is_no_generator(program)
         n = subgraph.num_owned
         declared = program.declaration
-        self.superstep = 0
+        self.superstep, self._lease_seconds = 0, math.inf
         edges = subgraph.outgoing
         assert edges is not None
         derived, joined = _derived(program), NOTHING
@@ -188,6 +189,10 @@ class InterpretedEngine:
         """Return all state fields, [num_owned] each in ascending order of gids."""
         return by_gid(self.subgraph, self._states)
 
+    def limit_time(self, seconds: float) -> bool:
+        self._lease_seconds = seconds if self._exchange.size == 1 else math.inf
+        return self._exchange.size == 1
+
     def save(self) -> Snapshot:
         """Return what this partition needs to go on; between leases."""
         owned = self.subgraph.owned_gids
@@ -248,7 +253,9 @@ class InterpretedEngine:
 
     def lease(self, num_supersteps: int) -> Outcome:
         """Run until the end, or for so many supersteps. Collective among the partitions."""
-        return run_supersteps(self, num_supersteps, self._exchange, master=self._master)
+        return run_supersteps(
+            self, num_supersteps, self._exchange, master=self._master, seconds=self._lease_seconds
+        )
 
     def receive(self) -> int:
         """Nothing: messages crossed when they were sent."""

@@ -1,7 +1,7 @@
 // A lease of supersteps: a cooperative launch that runs until nothing is active
-// and nothing in flight, until lease.end, or until frontiers are so small that
-// run_small_frontier continues (cluster.cuh). The host takes no part between
-// supersteps.
+// and nothing in flight, until lease.end, until its time is up, or until
+// frontiers are so small that run_small_frontier continues (cluster.cuh). The
+// host takes no part between supersteps.
 //
 // A superstep is a pull (gather.cuh) or a push (scatter.cuh) where messages
 // combine along edges, a pull of lists (lists.cuh) where compute() reads them
@@ -141,6 +141,7 @@ __device__ void plan_next(const Lease &lease, const NextSuperstep &now,
     control->next.ending = UNKNOWN_TARGET;
     return;
   }
+  uint64_t began = control->last_time;
   bool counts =
       (done.ran > 0 || counts_idle(lease, now)) && now.remaining != PUBLISHING;
   if (counts)
@@ -148,6 +149,11 @@ __device__ void plan_next(const Lease &lease, const NextSuperstep &now,
         now.superstep, now.direction, done, control->last_time, all_gpus);
   control->next = planned(lease, now, done, control->num_new.value,
                           control->num_new_hubs.value);
+  if (lease.most_time) {
+    uint64_t ended = nanoseconds();
+    control->next.is_time_up =
+        ended - control->began + (ended - began) > lease.most_time;
+  }
 #if SIGPS_MASTER
   run_master(lease, now, done.ran > 0, counts, control->next);
 #endif
@@ -309,6 +315,36 @@ __device__ void end_superstep(const Lease &lease, const NextSuperstep &now,
   });
 }
 
+template <class T>
+__device__ void copy_by_gid(const Lease &lease, const void *from, void *to) {
+  for (uint32_t i = thread_of_grid(); i < lease.num_owned;
+       i += gridDim.x * blockDim.x)
+    static_cast<T *>(to)[i] = static_cast<const T *>(from)[lease.by_gid[i]];
+}
+
+// Writes the states in the order of gids. Who shares the GPU then brings them
+// without another kernel, which would wait for leases of other runs.
+__device__ void write_answers(const Lease &lease) {
+  for (uint32_t k = 0; k < lease.num_answers; k++) {
+    const void *from = lease.in.states[k];
+    void *to = lease.answers[k];
+    switch (lease.answer_bytes[k]) {
+    case 1:
+      copy_by_gid<uint8_t>(lease, from, to);
+      break;
+    case 2:
+      copy_by_gid<uint16_t>(lease, from, to);
+      break;
+    case 4:
+      copy_by_gid<uint32_t>(lease, from, to);
+      break;
+    case 8:
+      copy_by_gid<uint64_t>(lease, from, to);
+      break;
+    }
+  }
+}
+
 } // namespace
 
 extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
@@ -317,6 +353,7 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
   uint32_t generation = load_acquire(&lease.control->barrier.generation);
   if (threadIdx.x == 0) {
     now = lease.control->next;
+    now.is_time_up = 0;
     if (!HAS_PUSH) // the host's table may say push
       now.direction = PULL;
     check_begin(now);
@@ -325,11 +362,11 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
 #endif
   }
   if (thread_of_grid() == 0) { // no other thread reads these before a barrier
-    lease.control->last_time = nanoseconds();
+    lease.control->began = lease.control->last_time = nanoseconds();
     lease.control->num_stats = 0;
   }
   __syncthreads();
-  while (!now.ending && now.superstep < lease.end &&
+  while (!now.ending && !now.is_time_up && now.superstep < lease.end &&
          now.num_small < SMALL_BEFORE_SWITCH) {
     if (!SIGPS_PEERS || now.remaining != PUBLISHING) {
       ThreadCounters counted = zero_counters();
@@ -349,6 +386,8 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
     }
 #endif
   }
+  if (!SIGPS_PEERS && (now.ending == FINISHED || now.ending == STOPPED))
+    write_answers(lease);
 }
 
 #if SIGPS_CLUSTER_THREADS

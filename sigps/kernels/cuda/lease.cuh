@@ -101,6 +101,7 @@ struct NextSuperstep {
   uint32_t inbox_at;    // which inboxes this superstep reads
   uint32_t num_small;   // successive supersteps, this one too, that
                         // run_small_frontier could run
+  uint32_t is_time_up;  // whether the lease has no time for another one
   uint32_t counts_idle; // whether it counts where no vertex runs: messages are
                         // in flight, and sigps_master is to hear of it
   uint32_t has_woken;   // whether all vertices were woken before it
@@ -137,6 +138,7 @@ struct Control {
   alignas(128) NextSuperstep next;
   alignas(
       128) Counters counters; // of this superstep; the last block empties them
+  uint64_t began;             // the launch
   uint64_t last_time;
   uint64_t num_stats;
   uint64_t is_lost;
@@ -260,6 +262,8 @@ struct Lease {
   uint32_t num_hot;
   uint32_t num_key_rows; // rows that may have more keys than a block's table
   int64_t end;           // the first superstep not to run
+  uint64_t most_time;    // nanoseconds; 0: no limit. A superstep begins where
+                         // one that takes as long as the last one fits
   uint64_t num_in_edges;
   uint64_t pull_cost; // in-edges and vertices, on all GPUs: what a pull passes
   uint64_t num_positions;       // of in_edges, by the edge schedule
@@ -290,6 +294,10 @@ struct Lease {
   void *aggregates; // what arguments.aggregates points to
   Stats *stats;     // [end - first superstep]
   Control *control;
+  void *answers[8];         // [n] each: states by gid, when the run is over
+  const uint32_t *by_gid;   // [n] the lid of each
+  uint32_t answer_bytes[8]; // of a value: 1, 2, 4 or 8
+  uint32_t num_answers;     // the first so many states; 0: none are asked for
 };
 
 // Whether a superstep counts in which no vertex runs.
