@@ -29,7 +29,7 @@ from sigps.engine.partition.subgraph import Subgraph
 from sigps.group import Group
 from sigps.system.data_locator import DataLocator
 
-__all__ = ["HaloEncoding", "MessageCenter", "choose_encoding"]
+__all__ = ["GrowingMessageCenter", "HaloEncoding", "MessageCenter", "choose_encoding"]
 
 Arrays = tuple[NDArray[Any], ...]
 HaloEncoding = Literal["nothing", "whole", "positions", "bitmap"]
@@ -131,6 +131,77 @@ class MessageCenter:
     def swap_whole(self, parts: Sequence[Any], arrived: Sequence[Any]) -> None:
         assert self._nccl is not None
         self._nccl.move(parts, arrived)
+
+
+class GrowingMessageCenter(MessageCenter):
+    """The same between ranks of CPU cores whose partitions get further ghosts, in spare slots behind all others.
+
+    Args:
+        group: The ranks.
+        subgraph: This rank's partition, without the spare slots.
+        locator: Finds vertices.
+        spare: How many slots there are for vertices of each rank.
+    """
+
+    def __init__(self, group: Group, subgraph: Subgraph, locator: DataLocator, spare: int) -> None:
+        super().__init__(group, subgraph, locator)
+        self._spare, self._first = spare, subgraph.num_owned + subgraph.num_ghosts
+        self._more_halo = [np.empty(0, dtype=np.int64)] * group.size
+        self._num_more = np.zeros(group.size, dtype=np.int64)
+        self._has_more = False
+        self._more_encoded: list[Any] = []
+
+    @property
+    def num_spare(self) -> int:
+        """How many slots there are in all."""
+        return self._spare * self.size
+
+    def add_ghosts(self, gids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Take further ghosts, of which any rank may name some. Collective.
+
+        Args:
+            gids: Distinct vertices of other ranks.
+
+        Returns:
+            The ghosts' local ids, and those of owned vertices that others took; None where some rank has too few slots.
+        """
+        owners = self._locator.ranks(gids)
+        after = self._num_more + np.bincount(owners, minlength=self.size)
+        if self._group.all_reduce(np.array([after.max(initial=0)]), "max")[0] > self._spare:
+            return None
+        lids = np.empty(gids.size, dtype=np.int64)
+        parts = []
+        for rank in range(self.size):
+            at = np.flatnonzero(owners == rank)
+            lids[at] = self._first + rank * self._spare + self._num_more[rank] + np.arange(at.size)
+            parts.append(gids[at])
+        wanted = [self._locator.local_ids(part) for part in self._group.all_to_all(parts)]
+        self._more_halo = [np.concatenate(pair) for pair in zip(self._more_halo, wanted, strict=True)]
+        self._num_more, self._has_more = after, True
+        return lids, np.concatenate(wanted)
+
+    def publish(self, sent: NDArray[np.uint8], records: Arrays) -> None:
+        super().publish(sent, records)
+        if self._has_more:
+            self._more_encoded = [
+                _encode(np, sent[lids], [r[lids] for r in records])
+                if lids.size
+                else np.empty(0, dtype=np.uint8)
+                for lids in self._more_halo
+            ]
+
+    def collect(self, sent: NDArray[np.uint8], records: Arrays) -> tuple[NDArray[np.int64], int]:
+        ghosts, num_bytes = super().collect(sent, records)
+        if not self._has_more:
+            return ghosts, num_bytes
+        changed = [ghosts]
+        for rank, encoded in enumerate(self._group.all_to_all(self._more_encoded)):
+            first, num_ghosts = self._first + rank * self._spare, int(self._num_more[rank])
+            changed.append(_decode(np, encoded, num_ghosts, first, records))
+        num_bytes += sum(part.nbytes for part in self._more_encoded)
+        ghosts = np.concatenate(changed)
+        sent[ghosts] = 1
+        return ghosts, num_bytes
 
 
 def _encode(numpy: Any, sent: Any, records: list[Any]) -> Any:

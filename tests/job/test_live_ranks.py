@@ -14,6 +14,7 @@ from thread_group import ThreadGroup, run_ranks
 import sigps
 from sigps import Graph, Updates
 from sigps.apps import BFS, CDLP, SSSP, WCC
+from sigps.job import live_ranks
 from sigps.model.vertex import Vertex
 
 KEYS = {"SSSP": ["distance"], "WCC": ["component"], "BFS": ["level", "parent"], "CDLP": ["label"]}
@@ -73,10 +74,15 @@ def test_results_are_those_of_a_graph_built_anew(
         before = expected
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize(("ranks", "spare"), [(1, 1), (2, 1 << 10), (3, 1 << 10), (3, 2)])
 @pytest.mark.parametrize("deletes", [False, True])
 @pytest.mark.parametrize("program", [SSSP(source=0), WCC()])
-def test_larger_graphs_go_on(program: Vertex, deletes: bool, ranks: int) -> None:
+def test_larger_graphs_go_on(
+    program: Vertex, deletes: bool, ranks: int, spare: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_ranks, "_SPARE", 1 << 30)
+    monkeypatch.setattr(live_ranks, "_LEAST_SPARE", spare)  # with few slots partitions are laid out
+
     def first(**options: Any) -> Graph:
         return sigps.generate("grid", rows=40, columns=40, weights="random", **options)
 

@@ -1,8 +1,9 @@
 """A monotone program that goes on from its last states on several ranks of CPU cores.
 
-Rows of a partition are changed in place (`live_rows.py`) where no rank needs a vertex that was no ghost before. Else
-the version's partition is laid out, and its engine is made anew; states and last records are carried over, to other
-owners too, and ghosts get their records from these. Then targets of new edges pull, and the ordinary supersteps follow.
+Rows of a partition are changed in place (`live_rows.py`), and vertices become ghosts in spare slots. Where there are
+too few, or new vertices, the version's partition is laid out, and its engine is made anew; states and last records are
+carried over, to other owners too, and ghosts get their records from these. Then targets of new edges pull, and the
+ordinary supersteps follow.
 
 After deletes vertices are trimmed in rounds. In each a rank trims as `kernels/cpu/live.py` does, with the records of
 ghosts as they were; then ranks tell which vertices they trimmed, and whoever one of these held up is looked at. Numbers
@@ -100,6 +101,13 @@ class RankedLiveEngine(LiveEngine):
         """Take the edges of another version, with the same vertices and ghosts."""
         super().follow(rows)
         self._state.subgraph.__dict__["pushed"] = rows.outward
+
+    def add_ghosts(self, lids: NDArray[np.int64], ids: NDArray[np.int64], told: NDArray[np.int64]) -> None:
+        """Take further ghosts with the ids that compute() sees; `told` are owned vertices that others took so."""
+        kept = self._records.kept
+        assert kept is not None
+        self._state.subgraph.ids[lids] = ids
+        self._tell(told, kept.records)
 
     def begin_at_superstep_0(self) -> None:
         """Bring all vertices to their states of superstep 0."""

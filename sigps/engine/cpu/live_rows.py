@@ -1,4 +1,4 @@
-"""A part of a graph whose rows follow the versions in place, where a batch needs no vertex that was no ghost before."""
+"""A part of a graph whose rows follow the versions in place; vertices become ghosts in spare slots."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sigps.engine.partition.edge_list import EdgeList, by_source
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.graph.building.rows import Duplicates
 from sigps.graph.versions.apply import Rewriting
-from sigps.graph.versions.row_changes import RowChanges
+from sigps.graph.versions.row_changes import RowChanges, distinct
 from sigps.graph.versions.rows import VersionRows
 
 __all__ = ["LivePartition"]
@@ -22,7 +22,7 @@ class LivePartition:
     The first batch copies both, in ascending order of local ids, in O(edges); others cost what `Graph.apply` does.
 
     Args:
-        subgraph: The part.
+        subgraph: The part, with slots for further ghosts.
     """
 
     def __init__(self, subgraph: Subgraph) -> None:
@@ -31,6 +31,7 @@ class LivePartition:
         self._num_owned, self._num_records = subgraph.num_owned, subgraph.num_owned + subgraph.num_ghosts
         self._lids = np.argsort(subgraph.gids)
         self._gids = subgraph.gids[self._lids]
+        self._more = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
 
     @property
     def rows(self) -> LiveRows:
@@ -41,9 +42,15 @@ class LivePartition:
         )
         return LiveRows(outward, inward, np.empty(0, dtype=np.int64))
 
-    def has_ends_of(self, edges: RowChanges) -> bool:
-        """Tell whether the sources of edges, by gid, are vertices or ghosts of the part."""
-        return bool((self._found(edges.rows) >= 0).all())
+    def missing(self, edges: RowChanges) -> NDArray[np.int64]:
+        """Return the sources of edges, by gid, that are neither vertices nor ghosts of the part; distinct."""
+        return distinct(edges.rows[self._found(edges.rows) < 0])
+
+    def add_ghosts(self, gids: NDArray[np.int64], lids: NDArray[np.int64]) -> None:
+        """Take note of further ghosts."""
+        gids, lids = np.concatenate([self._more[0], gids]), np.concatenate([self._more[1], lids])
+        order = np.argsort(gids)
+        self._more = gids[order], lids[order]
 
     def apply(self, deleted: RowChanges, inserted: RowChanges, duplicates: Duplicates) -> EdgeChanges:
         """Delete edges and insert others; return these by local ids.
@@ -66,8 +73,11 @@ class LivePartition:
         return EdgeChanges(new.rows, new.ends, new.columns)
 
     def _found(self, gids: NDArray[np.int64]) -> NDArray[np.int64]:
-        at = np.minimum(np.searchsorted(self._gids, gids), self._gids.size - 1)
-        found: NDArray[np.int64] = np.where(self._gids[at] == gids, self._lids[at], -1)
+        found = np.full(gids.size, -1)
+        for known, lids in ((self._gids, self._lids), self._more):
+            if known.size:
+                at = np.minimum(np.searchsorted(known, gids), known.size - 1)
+                found = np.where(known[at] == gids, lids[at], found)
         return found
 
     def _local(self, edges: RowChanges) -> RowChanges:
