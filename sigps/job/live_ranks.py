@@ -23,9 +23,9 @@ from sigps.job.updates import Updates
 if TYPE_CHECKING:
     from sigps.compiler.proofs.incremental import Incremental
     from sigps.device.cpu import Threads
-    from sigps.engine.cpu.live import Spending
     from sigps.engine.cpu.live_ranks import Carried, RankedLiveEngine
     from sigps.engine.cpu.live_rows import LivePartition
+    from sigps.engine.cpu.spending import Spending
     from sigps.graph.building.rows import Duplicates
     from sigps.graph.partitioning.assignment import Assignment
 
@@ -103,8 +103,8 @@ class RankedRun:
 
     def go_on(self, guard: Guard) -> Result | None:
         """Return the result after the changes that `follow` took; None where a full run is to follow, or cannot."""
-        from sigps.engine.cpu.live import Spending
         from sigps.engine.cpu.live_ranks import SharedSpending
+        from sigps.engine.cpu.spending import Spending
 
         self._cannot = ""
         group = self._graph.group

@@ -23,8 +23,9 @@ from sigps.model.vertex import Vertex
 if TYPE_CHECKING:
     from sigps.compiler.proofs.incremental import Incremental
     from sigps.device.cpu import Threads
-    from sigps.engine.cpu.live import Following, LiveRows, Spending
+    from sigps.engine.cpu.following import Following, LiveRows
     from sigps.engine.cpu.measures import LiveMeasures
+    from sigps.engine.cpu.spending import Spending
     from sigps.job.live_ranks import RankedRun
 
 __all__ = ["LiveFields", "LiveRun", "live_run"]
@@ -127,7 +128,7 @@ class LiveRun:
         self._graph = turned_graph
         if self._measures is not None:
             self._measures.graph, self._measures.is_current = turned_graph, False
-        from sigps.engine.cpu.live import EdgeChanges
+        from sigps.engine.cpu.following import EdgeChanges
 
         inserts, deletes = update.inserts, update.deletes
         if newer.directed and not turned_graph.directed:
@@ -141,7 +142,7 @@ class LiveRun:
 
     def go_on(self, guard: Guard) -> Result | None:
         """Return the result after the changes that `follow` took; None where a full run is to follow, or cannot."""
-        from sigps.engine.cpu.live import Spending
+        from sigps.engine.cpu.spending import Spending
 
         self._spending = Spending(allowance(guard, self._full_messages) if self._engine.gives_up else None)
         stats = self._engine.go_on(self._inserts, self._deletes, self._spending)
@@ -324,7 +325,7 @@ def _engine_of(
 
 
 def _live_rows(graph: Graph, program: Vertex) -> LiveRows:
-    from sigps.engine.cpu.live import LiveRows
+    from sigps.engine.cpu.following import LiveRows
     from sigps.engine.partition.edge_list import EdgeList
 
     version = graph._version

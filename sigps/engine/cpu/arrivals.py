@@ -21,7 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.engine.counters import Counters
-from sigps.engine.cpu.live import Arrays, EdgeChanges, LiveEngine, Spending
+from sigps.engine.cpu.following import Arrays, EdgeChanges
+from sigps.engine.cpu.live import LiveEngine
+from sigps.engine.cpu.spending import Spending
 from sigps.engine.stats import StatsLog, SuperstepStats
 from sigps.graph.versions.row_changes import distinct
 from sigps.kernels.cpu.arguments import ACTIVE

@@ -27,7 +27,8 @@ from sigps.compiler.proofs.linear import Linear
 from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.compute_errors import error_in_loop
-from sigps.engine.cpu.live import Arrays, EdgeChanges, LiveRows, Spending
+from sigps.engine.cpu.following import Arrays, EdgeChanges, LiveRows
+from sigps.engine.cpu.spending import Spending
 from sigps.engine.cpu.work import edges_of
 from sigps.engine.partition.edge_list import EdgeList
 from sigps.engine.partition.subgraph import Subgraph

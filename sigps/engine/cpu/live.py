@@ -2,10 +2,8 @@
 
 Its fixed point does not depend on the order of messages, so a new one is found from the old: vertices that a new edge
 improves pull again, and so do those that lost what their key came from, after they were given back their states of
-superstep 0 (K. Vora, R. Gupta, G. Xu, "KickStarter", ASPLOS 2017). Supersteps follow until nothing changes. A vertex
-lost it where no in-edge from one with a smaller number makes its very key; numbers are given when the first edge is
-deleted, and to vertices that changed when the next one is (`kernels/cpu/live.py`). So the cost of a batch is that of
-what it changes, the numbers apart, for which every edge is read once.
+superstep 0 (`trimming.py`; K. Vora, R. Gupta, G. Xu, "KickStarter", ASPLOS 2017). Supersteps follow until nothing
+changes. So the cost of a batch is that of what it changes, the numbers apart, for which every edge is read once.
 
 What a batch costs is counted as it is spent (`Spending`), and nothing begins for which too little is left: a step's
 edges are known before it. So a run that is given up has cost what was allowed, whatever the graph, and the decision
@@ -17,190 +15,30 @@ Rows are those that versions of a graph share: nothing is laid out.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.engine.aggregates import Aggregates
 from sigps.engine.counters import Counters
-from sigps.engine.cpu.engine import Engine, FusedSupersteps
-from sigps.engine.cpu.run_state import RunState
+from sigps.engine.cpu.engine import FusedSupersteps
+from sigps.engine.cpu.following import Arrays, EdgeChanges, LiveRows
+from sigps.engine.cpu.spending import LimitedSupersteps, Spending
+from sigps.engine.cpu.trimming import Trimming
 from sigps.engine.cpu.work import edges_of
-from sigps.engine.direction import PULL_GAIN
-from sigps.engine.partition.edge_list import EdgeList
 from sigps.engine.snapshot import fill_rows
 from sigps.engine.stats import StatsLog, SuperstepStats
-from sigps.engine.superstep import Done, Fused, run_supersteps
+from sigps.engine.superstep import run_supersteps
 from sigps.graph.versions.row_changes import distinct
 from sigps.kernels.cpu.arguments import ACTIVE, HALTED, HAS_MESSAGES, Outbox, VertexFields
 from sigps.kernels.cpu.live import UNORDERED
 from sigps.native.kernel import LoopFaultError
 
-__all__ = ["Arrays", "EdgeChanges", "Following", "LiveEngine", "LiveRows", "Spending", "ascending"]
-
-Arrays = tuple[NDArray[Any], ...]
+__all__ = ["LiveEngine"]
 
 
-@dataclass(frozen=True, eq=False)
-class LiveRows:
-    """Edges as a version of the graph has them.
-
-    Attributes:
-        outward: By source.
-        inward: By target.
-        touched: The sources whose rows differ from those of the version before.
-    """
-
-    outward: EdgeList
-    inward: EdgeList
-    touched: NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class EdgeChanges:
-    """Edges that a batch inserts, or deletes, by local ids.
-
-    Attributes:
-        sources: [edges].
-        targets: [edges].
-        columns: [edges] each, by name.
-    """
-
-    sources: NDArray[np.int64]
-    targets: NDArray[np.int64]
-    columns: dict[str, NDArray[Any]]
-
-
-class Spending:
-    """What an incremental run costs, in messages. An edge that is only read is a sixth of one, as in a pull.
-
-    Args:
-        most: How much it may cost; None for any amount.
-
-    Attributes:
-        spent: What it has cost.
-
-    >>> spending = Spending(100)
-    >>> spending.take(edges=540), spending.take(11), spending.left, spending.take(edges=60), spending.left
-    (True, False, 10, True, 0)
-    """
-
-    def __init__(self, most: int | None = None) -> None:
-        self._most = 1 << 62 if most is None else most
-        self.spent = 0
-
-    @property
-    def left(self) -> int:
-        """How many messages are left."""
-        return self._most - self.spent
-
-    @property
-    def left_edges(self) -> int:
-        """How many edges may be read with these."""
-        return min(self.left, 1 << 59) * PULL_GAIN
-
-    def take(self, messages: int = 0, *, edges: int = 0) -> bool:
-        """Count so much more, if it is left; return whether it was."""
-        more = messages + -(-edges // PULL_GAIN)
-        if more > self.left:
-            return False
-        self.spent += more
-        return True
-
-
-class Following(Protocol):
-    """What a stream asks of an engine that goes on from version to version of a graph."""
-
-    aggregates: Aggregates
-    gives_up: bool
-    """Whether a run that costs too much is given up; if not, it never costs more than a full one."""
-
-    @property
-    def full_cost(self) -> int:
-        """What a full run costs besides its messages, in messages."""
-        ...
-
-    @property
-    def obstacle(self) -> str:
-        """Why it cannot go on, or that it could not; empty where it can."""
-        ...
-
-    def begin(self, name: str, values: NDArray[Any]) -> None:
-        """Let a state field begin with these values, [num_owned]; before `run`."""
-        ...
-
-    def state(self, name: str) -> NDArray[Any]:
-        """Return the values of a state field, [num_owned]; the engine's own array."""
-        ...
-
-    def run(self) -> StatsLog:
-        """Run from superstep 0 to the end."""
-        ...
-
-    def take(self, states: Arrays) -> bool:
-        """Take the states of another engine's full run; False where `run` is to be called."""
-        ...
-
-    def follow(self, rows: LiveRows) -> None:
-        """Take the edges of a newer version."""
-        ...
-
-    def grow(self, num_owned: int, ids: NDArray[np.int64]) -> None:
-        """Take new vertices behind all others; before `follow`."""
-        ...
-
-    def note(self, sources: NDArray[np.int64], targets: NDArray[np.int64]) -> None:
-        """Take note of the edges that a batch names, by local ids (-1: none), before it is applied."""
-        ...
-
-    def widen(self, inserts: EdgeChanges) -> None:
-        """Take note of new edges, after `follow`; a full run may come next."""
-        ...
-
-    def go_on(self, inserts: EdgeChanges, deletes: EdgeChanges, spending: Spending) -> StatsLog | None:
-        """Return what it took to follow the changes; None where it was given up."""
-        ...
-
-    def changed(self) -> NDArray[np.int64]:
-        """Return the local ids of vertices whose states differ from those of the last result, once."""
-        ...
-
-
-class LimitedSupersteps:
-    """Supersteps, fused where they may be, each of which is paid for before it runs.
-
-    Args:
-        state: What the run keeps.
-        fused: Runs small ones at once, or None.
-        spending: What may be spent.
-
-    Attributes:
-        is_spent: Whether a superstep was left out since too little was left; the run seems to end there.
-    """
-
-    def __init__(self, state: RunState, fused: Fused | None, spending: Spending) -> None:
-        self._state, self._spending = state, spending
-        self._fused = fused if isinstance(fused, FusedSupersteps) else None
-        self.is_spent = False
-
-    def run(self, most_supersteps: int) -> Done | None:
-        """Run some, or tell the loop to run the next one itself, or to end."""
-        last, left = self._state.last, self._spending.left
-        first = last.sent_edges + last.active
-        if first > left:
-            self.is_spent = True
-            return Done((), 0, 0)
-        done = self._fused.run(most_supersteps, left) if self._fused is not None else None
-        messages = (
-            first if done is None else sum(entry.messages for entry in done.stats) + first - done.in_flight
-        )
-        self._spending.take(messages)
-        return done
-
-
-class LiveEngine(Engine):
+class LiveEngine(Trimming):
     """An engine of a monotone program whose states stay, and whose edges follow the versions of a graph.
 
     It is made, with the out-degrees of a partition no less than 1 each, as `Engine` is; `run` brings it to its first
@@ -214,16 +52,10 @@ class LiveEngine(Engine):
     gives_up = True
     _begins_fused = False  # what superstep 0 leaves is kept
     full_cost = 0
-    _first: tuple[Arrays, Arrays] | None = None
     _begin: Arrays = ()
     _last: Arrays = ()
-    _numbers: NDArray[np.uint64] | None = None
-    _next_number = 0
-    _keys_are_numbers = False
-    _least = 0.0
     _pulled: NDArray[np.int64] | None = None  # those that may have changed; None for all
     _went_on = True
-    _renewed: NDArray[np.uint32] = np.empty(0, dtype=np.uint32)
     _new: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
     def __init__(self, *args: Any, has_witnesses: bool) -> None:
@@ -415,12 +247,6 @@ class LiveEngine(Engine):
         kept.widen(inserts.targets, columns)
         self._note_least(columns)
 
-    def _note_least(self, columns: Arrays) -> None:
-        claim = self._state.native.program.monotone
-        assert claim is not None
-        if claim.column is not None and columns[claim.column].size:
-            self._least = min(self._least, float(columns[claim.column].min()))
-
     def go_on(self, inserts: EdgeChanges, deletes: EdgeChanges, spending: Spending) -> StatsLog | None:
         """Go on to the next fixed point; None where it costs more than may be spent, and `run` is to be called.
 
@@ -510,136 +336,6 @@ class LiveEngine(Engine):
         state.active = np.empty(0, dtype=np.uint32)
         ran, messages = int(counts[0]), int(counts[3])
         return SuperstepStats(superstep, "pull", ran, messages, 0, time.perf_counter() - began, 1.0)
-
-    def _columns_of(self, edges: EdgeChanges) -> Arrays:
-        names = self._state.program.edge_columns
-        return tuple(edges.columns[n] if n in edges.columns else np.ones(edges.sources.size) for n in names)
-
-    def _found(self, name: str, edges: EdgeChanges) -> NDArray[np.uint32]:
-        """Return the targets that a loop lists of some edges."""
-        state, kept = self._state, self._records.kept
-        assert kept is not None
-        found = np.empty(edges.sources.size, dtype=np.uint32)
-        ends = edges.sources.astype(np.uint32), edges.targets.astype(np.uint32)
-        columns = self._columns_of(edges)
-        count = state.loop(name)(
-            *ends, columns, state.arguments(), state.owned, state.fields, kept.records, found
-        )
-        return found[:count]
-
-    def _trim(self, lost: NDArray[np.uint32], spending: Spending) -> NDArray[np.uint32] | None:
-        """Give back the states of superstep 0 to vertices that deleted edges held up; return these.
-
-        None where that costs more than may be spent.
-        """
-        state, kept = self._state, self._records.kept
-        assert kept is not None
-        assert self._first is not None
-        order = self._ordered(spending)
-        if order is None:
-            return None
-        n = state.subgraph.num_owned
-        queue, waiting = np.empty(n + 1, dtype=np.uint32), np.zeros(n, dtype=np.uint8)
-        queue[: lost.size] = lost
-        waiting[lost] = 1
-        trimmed = np.empty(n, dtype=np.uint32)
-        renewed = np.empty(n, dtype=np.uint32)
-        count, num_renewed, read = state.loop("trim_unsupported")(
-            queue, lost.size, waiting, state.arguments(), state.pull_edges, state.push_edges, state.owned,
-            state.fields, kept.records, state.native.empty, *self._first, order, trimmed, renewed, self._has_witnesses,
-            spending.left_edges,
-        )  # fmt: skip
-        if not spending.take(edges=int(read)):
-            return None
-        self._renewed = renewed[:num_renewed].copy() if num_renewed <= n else np.arange(n, dtype=np.uint32)
-        return trimmed[:count].copy()
-
-    def _ordered(self, spending: Spending) -> NDArray[np.uint64] | None:
-        """Return the numbers of vertices, those that changed since they were given numbered anew.
-
-        None where that costs more than may be spent.
-        """
-        if self._numbers is None:
-            self._numbers = np.full(self._state.subgraph.num_owned, UNORDERED)
-            self._next_number, self._keys_are_numbers = 0, self._adds_to_keys
-        listed = np.flatnonzero(self._numbers == UNORDERED).astype(np.uint32)
-        if self._keys_are_numbers and not self._sent_keys(listed):
-            self._numbers.fill(UNORDERED)
-            self._keys_are_numbers = False
-            listed = np.arange(self._numbers.size, dtype=np.uint32)
-        if self._keys_are_numbers:
-            self._numbers[listed] = ascending(self._state.fields.states[self._key_index][listed])
-            return self._numbers
-        return self._numbered(self._numbers, listed, spending)
-
-    @property
-    def _adds_to_keys(self) -> bool:
-        """Whether a message is what its sender sent and a number of the edge that is not negative; less is better."""
-        claim, (slot,) = self._state.native.program.monotone, self._state.native.program.slots
-        assert claim is not None
-        return slot.op == "min" and claim.column is not None and self._least >= 0
-
-    def _sent_keys(self, listed: NDArray[np.uint32]) -> bool:
-        """Tell whether these vertices sent their keys last. Then none of them holds up one with a better key."""
-        kept = self._records.kept
-        assert kept is not None
-        sent = kept.keys[listed]
-        return bool(
-            ((sent == self._state.fields.states[self._key_index][listed]) | (sent == kept.worst)).all()
-        )
-
-    def _numbered(
-        self, order: NDArray[np.uint64], listed: NDArray[np.uint32], spending: Spending
-    ) -> NDArray[np.uint64] | None:
-        """Number these vertices, which are UNORDERED, and those that they alone hold up, behind all others."""
-        state, kept = self._state, self._records.kept
-        assert kept is not None
-        assert self._first is not None
-        arrays = (
-            state.arguments(),
-            state.pull_edges,
-            state.push_edges,
-            state.owned,
-            state.fields,
-            kept.records,
-            order,
-        )
-        number, is_anew = self._next_number, self._next_number == 0
-        if not is_anew:
-            queue = np.empty(order.size, dtype=np.uint32)
-            queue[: listed.size] = listed
-            size, read = state.loop("unorder_dependent")(queue, listed.size, *arrays, spending.left_edges)
-            if not spending.take(edges=int(read)):
-                return None
-            listed = queue[:size]
-        at = self._key_index
-        is_root = state.fields.states[at][listed] == self._first[0][at][listed]
-        queue, tail = np.empty(listed.size, dtype=np.uint32), 0
-        roots, listed = listed[is_root], listed[~is_root]
-        if is_anew:  # what roots hold up is found from them, and all others from that
-            queue[: roots.size], tail, listed = roots, roots.size, listed[:0]
-        else:
-            order[roots] = number + np.arange(roots.size, dtype=np.uint64)
-            number += roots.size
-        next_number, read = state.loop("order_listed")(
-            listed, queue, tail, np.uint64(number), *arrays, spending.left_edges
-        )
-        self._next_number = int(next_number)
-        return order if spending.take(edges=int(read)) else None
-
-    @property
-    def _key_index(self) -> int:
-        """Which state is the key."""
-        claim = self._state.native.program.monotone
-        assert claim is not None
-        return claim.current
-
-
-def ascending(keys: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return numbers in the order of floats that are not NaN; none is UNORDERED."""
-    values = keys.astype(np.float64) + 0.0  # -0.0 is 0.0
-    bits = values.view(np.uint64)
-    return np.where(values < 0, ~bits, bits | np.uint64(1 << 63))
 
 
 def _longer(arrays: Arrays, more: Arrays) -> Arrays:

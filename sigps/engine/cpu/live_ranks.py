@@ -20,7 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.engine.counters import Counters
-from sigps.engine.cpu.live import Arrays, EdgeChanges, LiveEngine, LiveRows, Spending, ascending
+from sigps.engine.cpu.following import Arrays, EdgeChanges, LiveRows
+from sigps.engine.cpu.live import LiveEngine
+from sigps.engine.cpu.spending import Spending
+from sigps.engine.cpu.trimming import ascending
 from sigps.engine.exchange import Exchange
 from sigps.engine.stats import StatsLog
 from sigps.engine.superstep import Done, run_supersteps

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.engine.cpu.live import EdgeChanges, LiveRows
+from sigps.engine.cpu.following import EdgeChanges, LiveRows
 from sigps.engine.partition.edge_list import EdgeList, by_source
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.graph.building.rows import Duplicates

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.device.cpu import Threads
-from sigps.engine.cpu.live import EdgeChanges, Spending
+from sigps.engine.cpu.following import EdgeChanges
+from sigps.engine.cpu.spending import Spending
 from sigps.graph.graph import Graph
 from sigps.graph.measures.changed_links import arcs_between, follow_pairs
 from sigps.graph.measures.neighbourhood import count_with_cost

@@ -33,9 +33,10 @@ from sigps.device.cpu import Threads
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.compute_errors import error_in_loop
 from sigps.engine.cpu.direct_messages import new_table
-from sigps.engine.cpu.live import Arrays, EdgeChanges, LiveRows, Spending
+from sigps.engine.cpu.following import Arrays, EdgeChanges, LiveRows
 from sigps.engine.cpu.measures import LiveMeasures
 from sigps.engine.cpu.run_again import differ, is_large
+from sigps.engine.cpu.spending import Spending
 from sigps.engine.cpu.work import edges_of, split_list
 from sigps.engine.direction import PULL_GAIN
 from sigps.engine.partition.edge_list import EdgeList
