@@ -126,6 +126,20 @@ def test_what_does_not_go_on_is_refused(program: Vertex, options: dict[str, Any]
         sigps.stream(program, graph, **{"device": "cpu", "tolerance": 1e-6} | options)
 
 
+@pytest.mark.parametrize("damping", [0.999, 0.9999])
+def test_slow_rounds_come_to_rest(damping: float) -> None:
+    """Errors fall by a thousandth in a sweep, and less; the judge is a dense system of equations."""
+    graph = sigps.generate("rmat", scale=7)
+    n = graph.num_vertices
+    counts = np.zeros((n, n))
+    np.add.at(counts, (graph.targets, np.repeat(np.arange(n), graph.out_degrees())), 1)
+    degrees = counts.sum(axis=0)
+    spread = np.where(degrees > 0, counts / np.maximum(degrees, 1), 1 / n)
+    ranks = np.linalg.solve(np.eye(n) - damping * spread, np.full(n, (1 - damping) / n))
+    with sigps.stream(PageRank(damping=damping), graph, device="cpu", tolerance=1e-8) as live:
+        np.testing.assert_allclose(live.result["rank"], ranks, rtol=1e-8)
+
+
 def test_a_batch_that_has_no_solution_is_refused_and_the_stream_goes_on() -> None:
     ring, program = np.arange(8), Katz(attenuation=0.3)
     graph = Graph.from_edges(ring, np.roll(ring, -1))

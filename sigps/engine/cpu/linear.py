@@ -15,6 +15,7 @@ z is kept, within as much less as this multiplies its error.
 
 from __future__ import annotations
 
+import itertools
 import time
 from typing import Any
 
@@ -40,8 +41,8 @@ from sigps.native.kernel import LoopFaultError
 
 __all__ = ["LinearEngine"]
 
-_MOST_SWEEPS = 5000
-"""Sweeps after which a program is said not to come to rest."""
+_HALVING_SWEEPS = 5000
+"""A program is said not to come to rest where in so many sweeps what changes did not fall to a half."""
 _PUSHED = 2
 """Times all edges that are pushed along before sweeps take over, which read an edge in a quarter of the time."""
 _LOOKED_AT = 2
@@ -195,7 +196,8 @@ class LinearEngine:
     def _sweep(self, share: float) -> int:
         """Let all vertices take their right sides until that changes little; return how often."""
         given, numbers = self._given(self._pull), self._numbers
-        for sweep in range(1, _MOST_SWEEPS):
+        before = np.inf
+        for sweep in itertools.count(1):
             change = float(self._native.loop("sweep_values", True)(self._num, *given, *numbers[:-1]))
             if change <= share:
                 everyone = np.arange(self._num, dtype=np.uint32)
@@ -203,6 +205,10 @@ class LinearEngine:
                 return sweep
             if not np.isfinite(change):
                 break
+            if sweep % _HALVING_SWEEPS == 0:
+                if change > before / 2:
+                    break
+                before = change
         self.obstacle = "the program does not come to rest"
         return 0
 
