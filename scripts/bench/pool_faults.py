@@ -1,8 +1,9 @@
-"""Kills tenants' processes, clients and servers of jobs at random moments, and looks whether anybody else notices.
+"""Kills tenants' processes, clients, workers and servers at random moments, and looks whether anybody else notices.
 
 python scripts/bench/pool_faults.py [kills] [seed]
 
-Beside each kill jobs of another tenant run; their results are compared with those of runs alone. After a killed server
+Beside each kill jobs of another tenant run, some of which are joined; their results are compared with those of runs
+alone. Beside a worker they have names, and go on in the next one. After a killed server
 the next one is started: how long until it answers is measured, and the same jobs are submitted to it. At the end no
 process, no state and no socket may be left.
 """
@@ -22,7 +23,7 @@ from concurrent.futures import CancelledError
 from pathlib import Path
 
 import sigps
-from sigps.apps import WCC, PageRank
+from sigps.apps import BFS, WCC, PageRank
 from sigps.serve.client import Client, RemoteJob
 
 POOL = """
@@ -49,7 +50,11 @@ Path(f"pid-{os.getpid()}").touch()
 time.sleep(1000)
 """
 
-WATCHED = [(PageRank(iterations=300, tolerance=0.0), "rank"), (WCC(), "component")]
+WATCHED = [
+    (PageRank(iterations=300, tolerance=0.0), "rank"),
+    *[(WCC(), "component")] * 2,
+    *[(BFS(source=source), "level") for source in (0, 3, 9, 3)],
+]
 
 
 class Faults:
@@ -60,6 +65,7 @@ class Faults:
         (folder / "pool.yaml").write_text(POOL)
         (folder / "own.py").write_text(OWN)
         self.counts: Counter[str] = Counter()
+        self.starts: list[float] = []
         self.restarts: list[float] = []
         graph = sigps.generate("rmat", scale=10, seed=1)
         self.expected = [
@@ -80,17 +86,18 @@ class Faults:
             except sigps.SigpsError:
                 assert server.poll() is None, "the server ended"
                 time.sleep(0.01)
-        self.restarts.append(time.perf_counter() - began)
+        self.starts.append(time.perf_counter() - began)
         return server
 
     def client(self) -> Client:
         """Return a client of the server."""
         return sigps.connect(self.folder / "s")
 
-    def watched(self) -> list[RemoteJob]:
+    def watched(self, *, named: bool = False) -> list[RemoteJob]:
         """Submit the jobs that must not notice anything."""
-        client = self.client()
-        return [client.submit(p, "rmat", tenant="other", deterministic=True) for p, _ in WATCHED]
+        client, about = self.client(), {"tenant": "other", "deterministic": True}
+        names = [f"job-{number}" if named else None for number in range(len(WATCHED))]
+        return [client.submit(p, "rmat", name=n, **about) for n, (p, _) in zip(names, WATCHED, strict=True)]
 
     def check(self, jobs: list[RemoteJob]) -> None:
         """Compare their results."""
@@ -98,6 +105,10 @@ class Faults:
             self.counts["other jobs"] += 1
             if job.result(120)[field].tobytes() != expected:
                 self.counts["other jobs wrong"] += 1
+        numbers = {job.number for job in jobs}
+        self.counts["other jobs joined"] += sum(
+            row.joined > 0 for row in self.client().jobs() if row.number in numbers
+        )
 
     def pause(self) -> None:
         """Let a random moment pass."""
@@ -135,6 +146,24 @@ class Faults:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         self.check(others)
+
+    def kill_worker(self) -> None:
+        """Kill the server's worker while jobs with names run, and one without."""
+        lost = self.client().submit(PageRank(iterations=10**7, tolerance=0.0), "rmat", tenant="lost")
+        others = self.watched(named=True)
+        self.pause()
+        pid = self.server.pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+        began = time.perf_counter()
+        os.kill(int(children.split()[0]), signal.SIGKILL)
+        self.client().jobs()
+        self.restarts.append(time.perf_counter() - began)
+        self.check(others)
+        try:
+            lost.result(10)
+            self.counts["lost jobs not named"] += 1
+        except sigps.SigpsError as error:
+            self.counts["lost jobs not named"] += "SIGKILL" not in str(error)
 
     def kill_server(self) -> None:
         """Kill the server while jobs run, one with a name and one of own code among them."""
@@ -190,15 +219,17 @@ def main(kills: int, seed: int) -> None:
     """Kill so often, and print what was seen."""
     with tempfile.TemporaryDirectory() as name:
         faults = Faults(Path(name).resolve(), seed)
-        kinds = [faults.kill_tenant, faults.kill_client, faults.kill_server]
+        kinds = [faults.kill_tenant, faults.kill_client, faults.kill_worker, faults.kill_server]
         for _ in range(kills):
-            kind = faults.random.choices(kinds, [2, 2, 1])[0]
+            kind = faults.random.choices(kinds, [2, 2, 2, 1])[0]
             kind()
             faults.counts[kind.__name__] += 1
         left = faults.left()
-    seconds = sorted(faults.restarts)
     print(f"{kills} kills, seed {seed}: {dict(sorted(faults.counts.items()))}")
-    print(f"{len(seconds)} starts: median {seconds[len(seconds) // 2]:.2f} s, longest {seconds[-1]:.2f} s")
+    for what, seconds in (("starts", sorted(faults.starts)), ("new workers", sorted(faults.restarts))):
+        if seconds:
+            middle, longest = seconds[len(seconds) // 2], seconds[-1]
+            print(f"{len(seconds)} {what}: median {middle:.2f} s, longest {longest:.2f} s")
     print(f"left behind: {left or 'nothing'}")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +12,7 @@ from sigps.errors import ConfigError
 if TYPE_CHECKING:
     from sigps.job.config import JobConfig
     from sigps.job.result import Result
+    from sigps.serve.server import Server
 
 __all__ = ["cancel", "jobs", "result", "resume", "serve", "submit", "suspend"]
 
@@ -25,27 +25,16 @@ _socket = click.option("--socket", metavar="PATH", help="The server's socket, if
 def serve(pool_file: str, socket: str | None) -> int:
     """Serve jobs on graphs that stay in memory, to programs of this user, until Ctrl-C or SIGTERM."""
     from sigps.serve.pool_file import read_pool_file
-    from sigps.serve.server import Server
+    from sigps.serve.supervisor import keep_serving
 
-    with Server(read_pool_file(pool_file, socket)) as server:
-        before = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    def announce(server: Server, is_ending: bool) -> None:
+        if is_ending:
+            click.echo("ending: jobs with a name are suspended, others cancelled before their next lease")
+            return
+        also = f" and {server.http.address} (token in {server.http.token_path})" if server.http else ""
+        click.echo(f"serving {', '.join(server.file.graphs)} at {server.file.socket}{also}; Ctrl-C ends it")
 
-        def stop(number: int, _: object) -> None:
-            signal.signal(number, before[number])  # a second one ends it at once
-            server.stop()
-
-        for number in before:
-            signal.signal(number, stop)
-        try:
-            also = f" and {server.http.address} (token in {server.http.token_path})" if server.http else ""
-            click.echo(
-                f"serving {', '.join(server.file.graphs)} at {server.file.socket}{also}; Ctrl-C ends it"
-            )
-            server.serve()
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-        click.echo("ending: jobs with a name are suspended, others cancelled before their next lease")
+    keep_serving(read_pool_file(pool_file, socket), announce)
     return 0
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "count_beside_pool",
     "find_gpu",
     "free_bytes",
+    "has_sticky_error",
     "limit_memory",
     "map_host_page",
     "reachable",
@@ -159,6 +160,21 @@ def word_reader(gpu: Gpu, address: int) -> Callable[[], int]:
         return int(np.frombuffer(found, np.int64, 1)[0])
 
     return read
+
+
+def has_sticky_error() -> bool:
+    """Tell whether every call fails from now on, in this process, as after an illegal access; waits for nothing."""
+    import cupy
+
+    runtime = cupy.cuda.runtime
+    try:
+        return int(runtime.streamQuery(cupy.cuda.Stream.null.ptr)) not in (0, _NOT_READY)
+    except runtime.CUDARuntimeError as error:
+        return int(error.status) != _NOT_READY
+
+
+_NOT_READY = 600
+"""cudaErrorNotReady: work is under way."""
 
 
 def free_bytes() -> int:

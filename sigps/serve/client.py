@@ -27,6 +27,7 @@ from sigps.serve.wire import (
 
 __all__ = ["Client", "RemoteJob", "connect"]
 
+_WORKERS = 4  # of a server that may die during one question
 _WAIT_SECONDS = 5.0  # of one question; a longer wait asks again
 
 
@@ -130,7 +131,7 @@ class Client:
                 send_frame(connection, {"version": 1, "do": what, **about})
                 reply = read_frame(connection, first_byte_seconds=None)
                 if reply is None:
-                    raise ServerError(f"the server at {self.path} ended before it replied")
+                    raise _GoneError(f"the server at {self.path} ended before it replied")
                 if "error" in reply:
                     raise error_of(reply)
                 if count := reply.get("tables"):
@@ -144,12 +145,16 @@ class Client:
             except FrameError as error:
                 raise ServerError(f"{self.path}: {error}") from None
             except OSError as error:
-                raise ServerError(
+                raise _GoneError(
                     f"the server at {self.path} is gone ({error}): is it still running?"
                 ) from None
 
     def __repr__(self) -> str:
         return f"Client({self.path!r})"
+
+
+class _GoneError(ServerError):
+    """A server, or its worker, ended while it was asked."""
 
 
 class RemoteJob:
@@ -201,7 +206,17 @@ class RemoteJob:
         return asyncio.to_thread(self.result).__await__()
 
     def _ask(self, what: str, **about: Any) -> dict[str, Any]:
-        return self._client.ask(what, job=self.number, server=self._server, **about)
+        """Ask of this job; once more where the server's worker dies meanwhile, since another takes its place."""
+        gone: _GoneError | None = None
+        for _ in range(_WORKERS):
+            try:
+                return self._client.ask(what, job=self.number, server=self._server, **about)
+            except _GoneError as error:
+                gone = error
+            except ConfigError as error:
+                raise gone or error from None  # nobody listens any longer
+        assert gone is not None
+        raise gone
 
     def __repr__(self) -> str:
         return f"RemoteJob({self.number}, {self._client.path!r})"

@@ -71,12 +71,13 @@ class Dispatcher:
         self.running: dict[int, Job] = {}
         self.suspended: dict[int, Job] = {}
         self._runs: dict[int, Run] = {}  # of running jobs, by these
+        self.on_lost_gpu: Callable[[BaseException], None] | None = None
         self._threads: dict[Run, threading.Thread] = {}
         self._ended: deque[JobRow] = deque(maxlen=_SHOWN)
         self._history: dict[tuple[str, str], tuple[int, float]] = {}
         self._times: dict[tuple[str, str, str], Times] = defaultdict(Times)
         self._graph_of_times: dict[tuple[str, str, str], weakref.ref[Graph]] = {}
-        self._count, self._last = 0, -1
+        self.next_number, self._last = 0, -1
 
     def take(self, make: Callable[[int], Job], weight: float | None) -> Job:
         """Take a job that `make` makes of its number.
@@ -85,7 +86,7 @@ class Dispatcher:
             ConfigError: If it would fit on no device with no other job there.
         """
         with self.lock:
-            job = make(self._count)
+            job = make(self.next_number)
             for number, budget in enumerate(self.budgets):
                 try:
                     budget.check(_layout(job), job.estimate)
@@ -93,7 +94,7 @@ class Dispatcher:
                 except ConfigError:
                     if number == len(self.budgets) - 1:
                         raise
-            self._count += 1
+            self.next_number += 1
             mine = self.tenants[job.tenant]
             mine.weight = mine.weight if weight is None else float(weight)
             self.enter(job)
@@ -271,6 +272,8 @@ class Dispatcher:
                     results = results_of(run, turns, device)
         except BaseException as failure:  # the jobs' callers get it
             error = failure
+            if device.engine == "cuda" and self.on_lost_gpu is not None and is_lost():
+                self.on_lost_gpu(failure)
         turns.leave()
         with self.lock:
             run.is_open = False
@@ -377,6 +380,13 @@ def _layout(job: Job) -> tuple[int, str]:
 
 def _kind(job: Job, device: SharedDevice) -> tuple[str, str, str]:
     return job.program_name, job.graph_name, device.engine
+
+
+def is_lost() -> bool:
+    """Tell whether an error ended all that this process can do on its GPU."""
+    from sigps.device.cuda import has_sticky_error
+
+    return has_sticky_error()
 
 
 def _free_bytes(device: str, num_on_cores: int) -> int:

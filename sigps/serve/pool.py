@@ -313,6 +313,20 @@ class Pool:
                 raise ConfigError("this pool is closed")
             return self._dispatcher.take(make, weight)
 
+    def count_jobs_from(self, number: int) -> None:
+        """Give the next job this number."""
+        with self._lock:
+            self._dispatcher.next_number = number
+
+    @property
+    def on_lost_gpu(self) -> Callable[[BaseException], None] | None:
+        """What is called, in the thread of a job, when an error ended all that this process can do on its GPU."""
+        return self._dispatcher.on_lost_gpu
+
+    @on_lost_gpu.setter
+    def on_lost_gpu(self, call: Callable[[BaseException], None] | None) -> None:
+        self._dispatcher.on_lost_gpu = call
+
     def set_turns(self, policy: TurnPolicy) -> None:
         """Choose jobs by another policy from now on.
 

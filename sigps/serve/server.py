@@ -37,6 +37,7 @@ from sigps.serve.pool import Pool, pool
 from sigps.serve.pool_file import OwnCodeSection, PoolFile, TenantSection
 from sigps.serve.recorder import Recorder
 from sigps.serve.wire import FrameError, peer_uid, read_frame, reply_of, send_frame, send_tables, tables_of
+from sigps.serve.workers import Kept
 
 if TYPE_CHECKING:
     from sigps.serve.http import HttpFront
@@ -68,17 +69,28 @@ class Server:
 
     Args:
         file: What to serve.
+        listener: A socket that listens; None: at the path in the file.
+        notes: To the process that starts another worker when this one dies (`supervisor`); None where there is none.
+        kept: What that one remembers of workers before.
 
     Raises:
         ConfigError: On entering, if another server has the socket, or something else lies there.
         GraphError: On entering, if a graph cannot be read.
     """
 
-    def __init__(self, file: PoolFile) -> None:
+    def __init__(
+        self,
+        file: PoolFile,
+        listener: socket.socket | None = None,
+        notes: socket.socket | None = None,
+        kept: Kept | None = None,
+    ) -> None:
         with needs("pyarrow"):
             import pyarrow  # noqa: F401
         self.file = file
-        self._born = secrets.token_hex(8)
+        self._given_listener, self._notes = listener, notes
+        self._kept = Kept(secrets.token_hex(8)) if kept is None else kept
+        self._born, self._noting = self._kept.born, threading.Lock()
         self._lock, self._submitting = threading.Lock(), threading.Lock()
         self._jobs: dict[int, Job] = {}
         self._ended: OrderedDict[int, Ended] = OrderedDict()
@@ -95,15 +107,15 @@ class Server:
             "graphs": self._graphs,
             "wait": self._wait,
             "cancel": self._cancel,
-            "suspend": lambda message: {"suspended": self._change(message, self._pool.suspend)},
-            "resume": lambda message: {"resumed": self._change(message, self._pool.resume)},
+            "suspend": lambda message: {"suspended": self._change(message, "suspended")},
+            "resume": lambda message: {"resumed": self._change(message, "resumed")},
             "result": self._result,
         }
 
     def __enter__(self) -> Server:
         with contextlib.ExitStack() as stack:
             self._woken, self._waker = map(stack.enter_context, socket.socketpair())
-            self._listener = stack.enter_context(listening(self.file.socket))
+            self._listener = self._given_listener or stack.enter_context(listening(self.file.socket))
             self._pool, file = pool(**self.file.options), self.file
             self._recorder = stack.enter_context(  # before the pool: what it writes last has all jobs ended
                 Recorder(self._pool.overview, file.page, file.metrics, file.every)
@@ -111,6 +123,7 @@ class Server:
             stack.enter_context(self._pool)
             for name, section in file.graphs.items():
                 self._pool.graph(name, _read(section))
+            self._go_on()
             if file.http is not None:
                 from sigps.serve.http import HttpFront
 
@@ -147,6 +160,35 @@ class Server:
     def stop(self) -> None:
         """Let `serve` return; for signal handlers and other threads."""
         self._waker.send(b"\0")
+
+    def _go_on(self) -> None:
+        """Submit the jobs with a name that the worker before did not end, under their numbers."""
+        kept, self._pool.on_lost_gpu = self._kept, self._end_for_lost_gpu if self._notes else None
+        for number, question in list(kept.named.items()):
+            self._pool.count_jobs_from(number)
+            try:
+                self._submit(dict(question))
+            except SigpsError as error:
+                self._ended[number] = reply_of(error)
+            else:
+                if number in kept.suspended:
+                    self._pool.suspend(self._jobs[number])
+        self._pool.count_jobs_from(kept.first_number)
+
+    def _end_for_lost_gpu(self, error: BaseException) -> None:
+        """End this worker: no process can use a GPU after an illegal access. Another takes its place."""
+        log.error("the GPU can be used no longer by this process: %s", error)
+        self._note("lost", why=str(error)[:1000])
+        os._exit(70)
+
+    def _note(self, what: str, **about: Any) -> None:
+        """Tell the supervisor something of a job."""
+        if self._notes is not None:
+            try:
+                with self._noting:
+                    send_frame(self._notes, {"do": what, **about})
+            except (OSError, FrameError) as error:
+                log.warning("a job is not known to the server's supervisor: %s", error)
 
     def reply(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Answer one question, with `kept` where that is a result. Threads may ask at once.
@@ -241,6 +283,8 @@ class Server:
                 job.cancel()
                 raise
             finally:
+                question = message if job.folder is not None else None
+                self._note("took", job=job.number, question=question)
                 job.future.add_done_callback(lambda future: self._keep(job, future))
         return {"job": job.number, "bytes": job.estimate.own_bytes, "seconds": job.estimate.seconds}
 
@@ -312,9 +356,12 @@ class Server:
         found = self._job(message)
         return {"cancelled": isinstance(found, Job) and found.cancel()}
 
-    def _change(self, message: dict[str, Any], change: Callable[[Job], bool]) -> bool:
-        found = self._job(message)
-        return isinstance(found, Job) and change(found)
+    def _change(self, message: dict[str, Any], what: str) -> bool:
+        found, change = self._job(message), self._pool.suspend if what == "suspended" else self._pool.resume
+        does = isinstance(found, Job) and change(found)
+        if does:
+            self._note(what, job=message["job"])
+        return does
 
     def _result(self, message: dict[str, Any]) -> dict[str, Any]:
         found = self._job(message)
@@ -329,6 +376,11 @@ class Server:
         number = message.get("job")
         with self._lock:
             found = self._jobs.get(number) or self._ended.get(number) if isinstance(number, int) else None
+        if found is None and self._kept.why and isinstance(number, int) and number < self._kept.first_number:
+            raise ConfigError(
+                f"job {number} is gone: {self._kept.why}. Another worker serves now. Submit it again; with a name it "
+                "would have gone on there, up to twice"
+            )
         if found is None:
             raise ConfigError(
                 f"there is no job {str(number)[:40]}, or its result is no longer kept: submit it again"
@@ -341,6 +393,9 @@ class Server:
         with self._lock:
             self._ended[job.number] = future.result() if error is None else reply_of(error)
             self._jobs.pop(job.number, None)
+        if job.folder is not None:
+            self._note("ended", job=job.number)
+        with self._lock:
             num_bytes = sum(_bytes_of(found) for found in self._ended.values())
             while len(self._ended) > 1 and (len(self._ended) > _ENDED or num_bytes > self.file.result_bytes):
                 num_bytes -= _bytes_of(self._ended.popitem(last=False)[1])
