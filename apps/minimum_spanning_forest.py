@@ -22,9 +22,10 @@ systems", Proceedings of the VLDB Endowment 7, 2014.
 
 from typing import NamedTuple
 
-from sigps import Aggregator, EdgeState, Shared, State, Vertex, VertexId
+from sigps import Aggregator, EdgeState, Shared, State, Vertex, VertexId, inf
 
 LOOK, PICK, JOIN, ANSWER, JUMP = range(5)
+LAST = 2**63 - 1  # no vertex comes behind it
 
 
 class Link(NamedTuple):
@@ -89,16 +90,15 @@ class MinimumSpanningForest(Vertex, message=Link, directed=False):
 
     def propose(self):
         """Send the root the first edge that leads out of the component, if there is one."""
+        first = Link(inf, LAST, LAST, self.component)
         for edge in self.out_edges:
-            edge.is_inside = edge.is_inside or edge.reverse.here == self.component  # as along a loop
-        first = min(
-            (
-                Link(edge.weight, min(self.id, edge.target), max(self.id, edge.target), edge.reverse.here)
-                for edge in self.out_edges
-                if not edge.is_inside
-            ),
-            default=Link(0.0, -1, -1, self.component),
-        )
+            if not edge.is_inside:
+                there = edge.reverse.here
+                if there == self.component:  # as along a loop
+                    edge.is_inside = True
+                else:
+                    low, high = min(self.id, edge.target), max(self.id, edge.target)
+                    first = min(first, Link(edge.weight, low, high, there))
         self.is_inner = first.component == self.component
         if not self.is_inner:
             self.send_to(self.component, first)

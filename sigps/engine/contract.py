@@ -309,6 +309,7 @@ class ManyRuns:
         max_supersteps: Where each stops at the latest.
         wanted: The fields of results; None for all.
         ranks_here: The ranks of this host that run some of their own, and share its memory.
+        rank_on_host: This rank's number among them.
         on_ready: Called once, when what all share is compiled and allocated, before the first superstep.
     """
 
@@ -317,6 +318,7 @@ class ManyRuns:
     max_supersteps: int | None
     wanted: Container[str] | None
     ranks_here: int = 1
+    rank_on_host: int = 0
     on_ready: Callable[[], None] = lambda: None
 
 
@@ -453,6 +455,15 @@ class EngineSpec(ABC):
     def num_bytes(self, program: VertexProgram, share: Share) -> dict[str, int]:
         """Return what a run takes of the device's own memory, by purpose; empty where that is the host's. Pure."""
         return {}
+
+    def memory_of_rank(self, rank_on_host: int, ranks_here: int) -> int | None:
+        """Return what a rank may take of the device's own memory, which others share; None where that is the host's.
+
+        Args:
+            rank_on_host: This rank's number among those of its host.
+            ranks_here: The ranks of this host.
+        """
+        return None
 
     def held_bytes(self) -> int:
         """Return what this process holds of the device's own memory; 0 where that is the host's."""

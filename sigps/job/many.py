@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sigps.account import drawing
 from sigps.costs.sizes import size_of
-from sigps.engine.contract import EngineSpec, LaneRun, LanesFailedError
+from sigps.engine.contract import EngineSpec, LaneRun, LanesFailedError, Share
 from sigps.errors import ConfigError, nearest
 from sigps.graph.graph import Graph
 from sigps.graph.report import bytes_text
@@ -56,11 +56,11 @@ def run_many(
 
     Runs go side by side (in lanes). On CPU cores states and messages become k wide, and a superstep walks the edges
     once for k runs; or each thread has one run, as with values on edges, and direct or listed messages. Several ranks
-    with CPU cores have a share of the runs each, and the whole graph, which is brought to them once. On a GPU each run
-    has its part of the multiprocessors. Where that is not possible they go one after another, and `results.one_by_one`
-    says why: the interpreter, `asynchronous=True`, edges that are streamed, fewer runs than ranks (or than threads,
-    where lanes cannot have the program), on several ranks a graph that takes more than half of a rank's share of the
-    free memory (or than `host_memory`), several GPUs, and on a GPU values on edges.
+    have a share of the runs each, and the whole graph, which is brought to them once. On a GPU each run has its part of
+    the multiprocessors, with states, messages and values on edges of its own. Where that is not possible they go one
+    after another, and `results.one_by_one` says why: the interpreter, `asynchronous=True`, edges that are streamed,
+    fewer runs than ranks (or than threads, where lanes on CPU cores cannot have the program), and on several ranks a
+    graph that takes more than half of a rank's share of the free memory (or than `host_memory`), or of its GPU's.
 
     Args:
         program: The class, whose parameters are keywords; or an instance, whose parameters are those of all runs, but
@@ -183,45 +183,60 @@ def _obstacle(
     why = _lanes_obstacle(made, programs, given)
     if group.size == 1:
         return why
-    here = why or sharing_obstacle(
-        made.executable.spec,
-        len(programs),
-        group.size,
-        _bytes_of_whole(made),
-        _memory_of_rank(made, host_memory),
-    )
+    spec, bytes_here = made.executable.spec, _bytes_of_whole(made)
+    of_device = spec.memory_of_rank(made.manager.rank_on_host, ranks_here(made.graph))
+    memory = {"memory": (bytes_here, _memory_of_rank(made, host_memory))}
+    if of_device is not None:
+        memory["device's memory"] = _bytes_on_device(made), of_device
+    here = why or sharing_obstacle(spec, len(programs), group.size, memory)
     return next(filter(None, group.all_gather(here)), "")
 
 
-def sharing_obstacle(spec: EngineSpec, num_runs: int, num_ranks: int, num_bytes: int, most_bytes: int) -> str:
+def sharing_obstacle(
+    spec: EngineSpec, num_runs: int, num_ranks: int, memory: Mapping[str, tuple[int, int]]
+) -> str:
     """Say why ranks cannot each have the whole graph, and a share of the runs; empty where they can. Pure.
 
     Args:
         spec: The engine of this rank.
         num_runs: How many there are.
         num_ranks: Ranks.
-        num_bytes: What the whole graph and one run take.
-        most_bytes: What they may take of this rank's memory.
+        memory: By each kind of memory of this rank what the whole graph and one run take, and what they may take.
     """
     if not spec.shares_runs:
         return f"several ranks on device={spec.device!r} have one run at a time"
     if num_runs < num_ranks:
         return f"there are fewer runs than the {num_ranks} ranks, which have one at a time together"
-    if num_bytes > most_bytes:
-        return (
-            f"several ranks have one run at a time where the whole graph, here {bytes_text(num_bytes)} with a run, "
-            f"takes more of a rank's memory than {bytes_text(most_bytes)}"
-        )
+    for kind, (num_bytes, most_bytes) in memory.items():
+        if num_bytes > most_bytes:
+            return (
+                f"several ranks have one run at a time where the whole graph, here {bytes_text(num_bytes)} with a run, "
+                f"takes more of a rank's {kind} than {bytes_text(most_bytes)}"
+            )
     return ""
 
 
 def _bytes_of_whole(made: Prepared) -> int:
     """Return what a rank keeps that has the whole graph and one run, beside its own rows."""
+    return sum(_purposes(made).values())
+
+
+def _bytes_on_device(made: Prepared) -> int:
+    """Return about what it keeps of that in the device's own memory."""
+    graph, program = made.graph, made.executable.program
+    assert program is not None
+    whole = Share(
+        graph.num_vertices, graph.num_edges, len(graph.column_types()), graph.directed, 1, graph.num_edges
+    )
+    of_run = (_purposes(made).get(name, 0) for name in ("state", "messages", "on edges", "tables"))
+    return sum(made.executable.spec.num_bytes(program, whole).values()) + sum(of_run)
+
+
+def _purposes(made: Prepared) -> dict[str, int]:
     from sigps.costs.memory import bytes_of_states, bytes_of_tables, memory
 
     states, tables = bytes_of_states(made.program, made.options.precision), bytes_of_tables(made.program)
-    purposes = memory(size_of(made.graph), made.executable.program, 1, states, table_bytes=tables)
-    return sum(purposes.values())
+    return memory(size_of(made.graph), made.executable.program, 1, states, table_bytes=tables)
 
 
 def _memory_of_rank(made: Prepared, host_memory: int | str | None) -> int:
@@ -301,7 +316,8 @@ def _side_by_side(
         runs = run_side_by_side(*given, **limits)
     else:
         faults = options["faults"] or Faults()
-        runs = run_shared_out(*given, **limits, all_on_rank_0=gather and not wanted, faults=faults)
+        limits |= {"rank_on_host": made.manager.rank_on_host, "all_on_rank_0": gather and not wanted}
+        runs = run_shared_out(*given, **limits, faults=faults)
     whole = whole_graph(made.graph)
     ids, device = all_ids(whole), made.executable.spec.device
     if group.size > 1 and not (gather and group.rank == 0):

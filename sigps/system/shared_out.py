@@ -56,6 +56,7 @@ def run_shared_out(
     options: RunOptions,
     *,
     num_threads: int,
+    rank_on_host: int,
     max_supersteps: int | None,
     wanted: Container[str] | None,
     all_on_rank_0: bool,
@@ -71,6 +72,7 @@ def run_shared_out(
         executable: The first, made ready by an engine that has lanes for it; the same on all ranks.
         options: How the runs go.
         num_threads: Threads of this rank.
+        rank_on_host: Its number among those of its host.
         max_supersteps: Where each stops at the latest.
         wanted: The fields of results; None for all.
         all_on_rank_0: Whether rank 0 gets all vertices' fields.
@@ -106,6 +108,7 @@ def run_shared_out(
             max_supersteps=max_supersteps,
             wanted=wanted,
             ranks_here=ranks_here(graph),
+            rank_on_host=rank_on_host,
         )
         for numbers, share in zip(rounds, own, strict=True):
             with group.status.during("running"):

@@ -28,6 +28,7 @@ def run_side_by_side(
     max_supersteps: int | None,
     wanted: Container[str] | None,
     ranks_here: int = 1,
+    rank_on_host: int = 0,
 ) -> Iterator[LaneRun]:
     """Run programs of one class, and one compiled code; yield what each left, in order.
 
@@ -42,6 +43,7 @@ def run_side_by_side(
         max_supersteps: Where each stops at the latest.
         wanted: The fields of results; None for all.
         ranks_here: The ranks of this host that do the same with other programs.
+        rank_on_host: This rank's number among them.
 
     Raises:
         LanesFailedError: If arithmetic of compute() has no result in one of them.
@@ -57,7 +59,10 @@ def run_side_by_side(
             found = neighbourhoods(graph, spec.count_share(executable, threads))
             begins = {name: getattr(found, measure) for name, measure in measures.items()} | begins
         context = RunContext(programs[0], executable, subgraph, exchange, threads, options)
-        many, turns = ManyRuns(programs, begins, max_supersteps, wanted, ranks_here), current_turns()
+        many, turns = (
+            ManyRuns(programs, begins, max_supersteps, wanted, ranks_here, rank_on_host),
+            current_turns(),
+        )
         if turns is not None:
             many = replace(many, on_ready=lambda: turns.wait(None))
         yield from spec.run_lanes(context, many)

@@ -52,6 +52,7 @@ from sigps.apps import (
 )
 from sigps.engine.cpu import apart, lanes
 from sigps.engine.cpu.spec import SPEC as CPU
+from sigps.engine.gpu.spec import SPEC as GPU
 from sigps.engine.interpreter.spec import SPEC as PYTHON
 from sigps.job import many
 from sigps.job.many_results import Results
@@ -592,9 +593,16 @@ def test_ranks_that_cannot_share_runs_out_say_why() -> None:
     assert "device='python'" in interpreted.one_by_one
     judges = by_themselves(BFS, "source", [0, 7, 3], BATTERY["grid"].build(), device="python")
     assert_each_same(interpreted, judges)
-    assert many.sharing_obstacle(CPU, 4, 4, 1 << 20, 1 << 20) == ""
-    assert "1.0 MiB with a run" in many.sharing_obstacle(CPU, 4, 4, 1 << 20, 1 << 19)
-    assert "on device='python'" in many.sharing_obstacle(PYTHON, 4, 4, 1, 2)
+    fits, too_large = (1 << 20, 1 << 20), (1 << 20, 1 << 19)
+    assert many.sharing_obstacle(CPU, 4, 4, {"memory": fits}) == ""
+    assert many.sharing_obstacle(GPU, 4, 4, {"memory": fits, "device's memory": fits}) == ""
+    assert "1.0 MiB with a run, takes more of a rank's memory" in many.sharing_obstacle(
+        CPU, 4, 4, {"memory": too_large}
+    )
+    assert "more of a rank's device's memory than 512.0 KiB" in many.sharing_obstacle(
+        GPU, 4, 4, {"memory": fits, "device's memory": too_large}
+    )
+    assert "on device='python'" in many.sharing_obstacle(PYTHON, 4, 4, {"memory": fits})
 
 
 @pytest.mark.parametrize(

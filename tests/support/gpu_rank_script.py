@@ -20,14 +20,32 @@ from master_programs import Fading, Letters
 from send_programs import Flood, FloodSum
 from ways import assert_same, by_size
 
-from sigps import Aggregator, Checkpoint, Graph, Shared, State, Vertex, run
-from sigps.apps import BFS, SCC, BiTriDN, KCore, StreamDN
+from sigps import Aggregator, Checkpoint, Graph, Shared, State, Vertex, run, run_many
+from sigps.apps import (
+    BFS,
+    SCC,
+    SSSP,
+    BiTriDN,
+    KCore,
+    LabelGroups,
+    MinimumSpanningForest,
+    Node2vecWalks,
+    StreamDN,
+)
+from sigps.engine.gpu.spec import GpuSpec
 from sigps.errors import ComputeError, SigpsError
 from sigps.group import Alone, world
 
 GRAPHS = ["skewed", "grid", "hub_on_a_partition_border", "isolated", "string_ids", "one_vertex", "star_in"]
 DIRECTIONS = ["auto", "push", "pull"]
 METHODS = ["edges", "hash", "vertices", "function"]
+MANY: dict[str, tuple[type[Vertex], dict[str, Any]]] = {
+    "combined": (BFS, {"source": [0, 5, 9, 2, 7]}),
+    "best": (SSSP, {"source": [0, 7, 3]}),
+    "on edges": (LabelGroups, {"seed": [1, 2, 3, 4]}),
+    "direct and on edges": (MinimumSpanningForest, {"seed": [1, 2, 3]}),
+    "direct and listed": (Node2vecWalks, {"seed": [1, 5, 9, 4]}),
+}
 
 
 def equality(transport: str, turn: str) -> None:
@@ -375,6 +393,41 @@ def slow_release(transport: str, seconds: str) -> None:
         check("wcc", "isolated", transport, direction=direction, partitioner="hash")
         check("wcc", "grid", transport, direction=direction, partitioner="hash")
     tell("none came too early")
+
+
+def many(transport: str, _: str) -> None:
+    """Runs are shared out: what each rank has is that of the runs by themselves, on one rank."""
+    group = world()
+    for name, (cls, varied) in MANY.items():
+        for sample in ("skewed", "grid"):
+            built = BATTERY[sample].build(group=group)
+            found = run_many(cls, built, device="cuda", transport=transport, **varied)
+            assert found.one_by_one == "", (name, found.one_by_one)
+            whole = BATTERY[sample].build(group=Alone())
+            judges = run_many(cls, whole, device="cpu", threads=1, **varied)
+            for result, judge in zip(found, judges, strict=True):
+                assert result.device == "cuda"
+                assert (result.reason, result.supersteps) == (judge.reason, judge.supersteps)
+                at = np.isin(np.asarray(judge.ids), np.asarray(result.ids))
+                assert at.all() or group.rank > 0
+                for field in judge.fields:
+                    np.testing.assert_array_equal(result[field], judge[field][at])
+                if group.rank == 0 and cls.declaration.edge_states:
+                    for field in judge.edges.fields:
+                        np.testing.assert_array_equal(result.edges[field], judge.edges[field])
+    tell(f"{len(MANY)} programs ran shared out")
+
+
+def many_too_large(transport: str, _: str) -> None:
+    """Where the whole graph does not fit a rank's part of its GPU, runs go one at a time, and it says by how much."""
+    graph = BATTERY["skewed"].build(group=world())
+    GpuSpec.memory_of_rank = lambda *given: 1 << 12  # type: ignore[method-assign]
+    found = run_many(BFS, graph, device="cuda", transport=transport, source=[0, 7, 3])
+    assert "takes more of a rank's device's memory than 4.0 KiB" in found.one_by_one, found.one_by_one
+    judges = run_many(BFS, BATTERY["skewed"].build(group=Alone()), device="cpu", source=[0, 7, 3])
+    if world().rank == 0:
+        np.testing.assert_array_equal(found["level"], judges["level"])
+    tell("one at a time")
 
 
 def tell(text: str) -> None:

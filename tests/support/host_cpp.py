@@ -69,6 +69,19 @@ inline int64_t find_by_warp(uint32_t *targets, uint32_t *, uint64_t first, uint6
   next_other = stop;
   return 0;
 }
+// One lane takes what is found, one after another.
+inline int64_t find_for_lanes(uint32_t *targets, uint32_t *cells, uint64_t first, uint64_t at, uint64_t end,
+                              uint64_t begin, uint64_t other, uint64_t stop, uint64_t &next_at, uint64_t &next_other) {
+  return find_by_warp(targets, cells, first, at, end, begin, other, stop, next_at, next_other);
+}
+inline int64_t count_lanes(bool holds, int64_t &count) {
+  count = holds;
+  return 0;
+}
+template <class T> inline int64_t step_of_lanes(int64_t, T value, T &other) {
+  other = value;
+  return 0;
+}
 inline uint64_t next_for_warp(unsigned long long *count) { return (*count)++; }
 }
 """

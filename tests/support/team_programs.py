@@ -43,6 +43,14 @@ SHARED = {
         "    hit = hit or m.seller > self.id\n    n += m.seller\n"
         "self.x, self.n = low if low < inf else self.x, n + 1000 * hit"
     ),
+    "least and greatest pairs": (
+        "low, high = (inf, 0), (-1.0, 0)\n"
+        "for m in messages:\n"
+        "    low = min(low, (m.price * self.x, m.seller))\n"
+        "    pair = m.price * self.x, m.seller\n"
+        "    if pair > high:\n        high = pair\n"
+        "if messages:\n    self.x, self.n = low[0] + high[0], 10_000 * low[1] + high[1]"
+    ),
     "a local of two loops": (
         "n = 0\n"
         "for m in messages:\n    other = m.seller + self.id\n    n = max(n, other)\n"
@@ -70,6 +78,13 @@ WALKED = {
         "low, at = inf, -1\n"
         "for edge in self.out_edges:\n    low = min(low, edge.weight + self.x)\n    at = max(at, edge.target)\n"
         "self.x, self.n = low if low < inf else self.x, at + self.n"
+    ),
+    "least pair, and marks": (
+        "low = inf, 0\n"
+        "for edge in self.out_edges:\n"
+        "    if edge.target % 3 == self.id % 3:\n        edge.mark += 1\n"
+        "    else:\n        low = min(low, (edge.weight, -edge.target))\n"
+        "self.x, self.n = low[0] if low[0] < inf else self.x, low[1] + self.n"
     ),
     "edges are marked": (
         "for edge in self.out_edges:\n"

@@ -49,6 +49,9 @@ _GIDS, _POSITIONS = Array(Number.of(np.uint32)), (UINT,)
 EXTERNALS = {
     "__mark_row": External("sigps::forget_found", (_GIDS, _GIDS, UINT, UINT)),
     "__next_common": External("sigps::find_by_warp", (_GIDS, _GIDS, *[UINT] * 6), Tuple((UINT, UINT))),
+    "__lanes_next": External("sigps::find_for_lanes", (_GIDS, _GIDS, *[UINT] * 6), Tuple((UINT, UINT))),
+    "__lanes_count": External("sigps::count_lanes", (BOOL,), INT),
+    "__lanes_step": External("sigps::step_of_lanes", (INT,), None),
     "__team_meet": External("sigps::meet_team", (_GIDS,)),
     "__team_leads": External("sigps::leads_team", (_GIDS,), BOOL),
     "__team_edge_turns": External("sigps::turns_of_team", (_GIDS, UINT, UINT), INT),
@@ -58,10 +61,8 @@ EXTERNALS = {
     "__team_steps": External("sigps::steps_of_team", (_GIDS,), INT),
     "__team_step": External("sigps::step_of_team", (_GIDS, INT), None),
     "__team_sum": External("sigps::join_sum", (_GIDS,), None, can_overflow=True),
-    "__team_min": External("sigps::join_min", (_GIDS,), None),
-    "__team_max": External("sigps::join_max", (_GIDS,), None),
 }
-"""What stands in the place of `kernels/cpu/neighbors.py`, and what divided loops call (`teams.py`)."""
+"""What stands in the place of `kernels/cpu/neighbors.py`, and what divided loops call (`teams.py`, `lanewise.py`)."""
 
 
 def num_cells(dtypes: Dtypes) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 
 from sigps.compiler.cpu.inference import infer_types
 from sigps.compiler.cuda.adapters import EXTERNALS, Dtypes, Layout, Row, direct_type, emit_type, write_source
+from sigps.compiler.cuda.lanewise import by_lanes
 from sigps.compiler.cuda.stores import reporting_changes, reports_changes
 from sigps.compiler.cuda.teams import divided_for, divides
 from sigps.compiler.program import Delivery, VertexProgram
@@ -39,6 +40,7 @@ class Functions:
         module = program.module
         if self._has_teams:
             module = divided_for(program, module) or module
+        module = by_lanes(module) if program.reads_neighbors else module
         module = reporting_changes(module) if self._reports_changes else module
         names: dict[str, Any] = {
             **program.namespace,

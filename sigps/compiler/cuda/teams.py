@@ -11,7 +11,7 @@ becomes
 
     meet(); before = total; total = 0
     for turn in turns: edge = ...; ...; most = max(most, x); total += y; fell = True
-    most = join_max(most); total = before + join_sum(total); fell = join_max(fell); meet()
+    most = joined by max; total = before + join_sum(total); fell = joined by max; meet()
 
 The same is done to reductions that are functions, and only one of the team sends what is sent outside these loops.
 
@@ -30,7 +30,7 @@ from sigps.compiler.program import Consumption, Delivery, VertexProgram, join_of
 from sigps.native.trees import copied, walk
 from sigps.native.unset import read_before_set
 
-__all__ = ["divided", "divided_for", "divides"]
+__all__ = ["divided", "divided_for", "divides", "fold_of", "statements_at"]
 
 TEAM = "__team"
 """What the functions of a team take: the last argument of compute()."""
@@ -195,7 +195,7 @@ def _folds(loop: ast.For, after: Sequence[ast.stmt]) -> dict[str, str] | None:
     lasting = carried | read_before_set(after, _stored([loop]))
     folds = {}
     for name in sorted(lasting):
-        op = _fold(name, loop.body)
+        op = fold_of(name, loop.body)
         if op is None:
             return None
         folds[name] = op
@@ -232,7 +232,7 @@ def _carried(loop: ast.For) -> set[str]:
     return read_before_set(loop.body, _stored(loop.body) - {loop.target.id})
 
 
-def _fold(name: str, body: Sequence[ast.stmt]) -> str | None:
+def fold_of(name: str, body: Sequence[ast.stmt]) -> str | None:
     """Return how a variable folds; None where it is read or set in other ways."""
     ops: set[str | None] = set()
     read = 0
@@ -352,17 +352,24 @@ class _Dividing(ast.NodeTransformer):
         before = [f"__team_meet({TEAM})", *(f"__before_{n} = {n}\n{n} = 0" for n in sums)]
         joins = []
         for name, op in folds.items():
-            joined = f"__team_{op}({TEAM}, {name})"
-            joins.append(f"{name} = __before_{name} + {joined}" if op == "sum" else f"{name} = {joined}")
+            if op == "sum":
+                joins.append(f"{name} = __before_{name} + __team_sum({TEAM}, {name})")
+            else:  # as a whole: a record goes by its first field that differs
+                joins.append(
+                    f"for __step in range(__team_steps({TEAM})):\n"
+                    f"    __other_{name} = __team_step({TEAM}, __step, {name})\n"
+                    f"    if __other_{name} {'<' if op == 'min' else '>'} {name}:\n"
+                    f"        {name} = __other_{name}"
+                )
         _take_turns(node, f"__turn{self._count}")
         after = [*joins, *(text for text in casts.values() if text), f"__team_meet({TEAM})"]
-        return [*_statements("\n".join(before), node), node, *_statements("\n".join(after), node)]
+        return [*statements_at("\n".join(before), node), node, *statements_at("\n".join(after), node)]
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         self.generic_visit(node)
         if not _names(node, {"emit"}):
             return node
-        (guarded,) = _statements(f"if __team_leads({TEAM}): pass", node)
+        (guarded,) = statements_at(f"if __team_leads({TEAM}): pass", node)
         assert isinstance(guarded, ast.If)
         guarded.body = [node]
         return guarded
@@ -380,9 +387,12 @@ def _take_turns(loop: ast.For, turn: str) -> None:
     assert span is not None
     assert isinstance(loop.target, ast.Name)
     turns, position = _TURNS[span]
-    loop.body = [*_statements(f"{loop.target.id} = {position}({TEAM}, {turn}, {span[0]})", loop), *loop.body]
+    loop.body = [
+        *statements_at(f"{loop.target.id} = {position}({TEAM}, {turn}, {span[0]})", loop),
+        *loop.body,
+    ]
     loop.target = ast.copy_location(ast.Name(turn, ast.Store()), loop.target)
-    (every,) = _statements(f"range({turns}({TEAM}, {', '.join(span)}))", loop)
+    (every,) = statements_at(f"range({turns}({TEAM}, {', '.join(span)}))", loop)
     assert isinstance(every, ast.Expr)
     loop.iter = every.value
 
@@ -410,8 +420,8 @@ def _divide_reduction(function: ast.FunctionDef) -> None:
         (name,) = join.kept
         before = [f"__before = {name}\n{name} = 0"]
         after.append(f"{name} = __before + {name}")
-    function.body[at + 1 : at + 1] = _statements("\n".join(after), loop)
-    function.body[at:at] = _statements("\n".join(before), loop)
+    function.body[at + 1 : at + 1] = statements_at("\n".join(after), loop)
+    function.body[at:at] = statements_at("\n".join(before), loop)
 
 
 def _cast(name: str, body: Sequence[ast.stmt]) -> str:
@@ -424,7 +434,8 @@ def _cast(name: str, body: Sequence[ast.stmt]) -> str:
     return ""
 
 
-def _statements(text: str, place: ast.AST) -> list[ast.stmt]:
+def statements_at(text: str, place: ast.AST) -> list[ast.stmt]:
+    """Return the statements of a text, at the line of another node."""
     found = ast.parse(text).body
     for node in (n for s in found for n in walk(s)):
         if "lineno" in node._attributes:

@@ -20,7 +20,10 @@ __all__ = [
     "reason_not_to_resume",
 ]
 
-SLOWER_ON_GPUS = "a GPU takes longer for common_neighbors() where some vertices have very many edges"
+SLOWER_ON_GPUS = (
+    "a GPU takes longer for common_neighbors() in loops that do more than count or take minima and maxima, "
+    "where some vertices have very many edges"
+)
 
 GPU_PAYS_FROM_EDGES = 10_000_000
 LONGEST_SUM = 256

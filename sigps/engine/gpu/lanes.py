@@ -7,9 +7,10 @@ nothing else: each has its own states, messages and aggregators.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
 from numpy.typing import NDArray
 
 from sigps.engine.contract import LaneRun, LanesFailedError, ManyRuns, RunContext
@@ -18,7 +19,7 @@ from sigps.engine.stats import Outcome, StatsLog
 from sigps.errors import ComputeError, DeviceError
 from sigps.model.vertex import Vertex
 
-__all__ = ["MOST_AT_ONCE", "run_side_by_side"]
+__all__ = ["MOST_AT_ONCE", "most_at_once", "run_side_by_side"]
 
 MOST_AT_ONCE = 8
 """As many runs at most are under way: more gain little, since the host makes them ready one after another."""
@@ -33,7 +34,14 @@ def run_side_by_side(context: RunContext, many: ManyRuns) -> Iterator[LaneRun]:
     context = context._replace(options=context.options._replace(asynchronous=False))
     programs, begins = many.programs, many.begins
     most = min(MOST_AT_ONCE, len(programs))
-    _engine(context, programs[0], begins, 1)  # what it finds of the graph all use
+    share = context.executable.spec.memory_of_rank(many.rank_on_host, many.ranks_here)
+    used = cupy.get_default_memory_pool().used_bytes
+    before = used()
+    first = _engine(context, programs[0], begins, 1)  # what it finds of the graph all use
+    with_first = used()
+    del first
+    if share is not None and many.ranks_here > 1:  # whose runs find the memory that these leave
+        most = most_at_once(most, with_first - used(), share - (with_first - before))
     cupy.cuda.get_current_stream().synchronize()
     many.on_ready()
     streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(most)]
@@ -51,7 +59,8 @@ def run_side_by_side(context: RunContext, many: ManyRuns) -> Iterator[LaneRun]:
                             raise
                         most = len(lanes)  # there is no memory for one more
                         break
-                    lanes.append(_Lane(begun, engine, streams.pop(), many.max_supersteps or _LONG))
+                    names = [state.name for state in programs[begun].declaration.edge_states]
+                    lanes.append(_Lane(begun, engine, names, streams.pop(), many.max_supersteps or _LONG))
                     begun += 1
             lane = next((lane for lane in lanes if lane.stream.done), lanes[0])
             with lane.stream:
@@ -67,6 +76,20 @@ def run_side_by_side(context: RunContext, many: ManyRuns) -> Iterator[LaneRun]:
         raise LanesFailedError from None
     finally:
         cupy.cuda.runtime.deviceSynchronize()  # before the memory of those under way is given back
+
+
+def most_at_once(most: int, run_bytes: int, free: int) -> int:
+    """Return how many runs of so many bytes are under way at once, at least one. Pure.
+
+    Args:
+        most: No more than these.
+        run_bytes: What each takes beside the graph.
+        free: What they may take beside the first.
+
+    >>> most_at_once(8, 100, 350), most_at_once(8, 100, 0), most_at_once(2, 0, 1)
+    (4, 1, 2)
+    """
+    return max(1, min(most, 1 + max(0, free) // max(1, run_bytes)))
 
 
 def _engine(
@@ -86,12 +109,15 @@ class _Lane:
     Args:
         number: Which of all runs it is.
         engine: Its engine, before superstep 0.
+        edge_names: The values that it keeps on edges.
         stream: Where its kernels run; the current one wherever a method is called.
         num_supersteps: After how many it ends at the latest.
     """
 
-    def __init__(self, number: int, engine: GpuEngine, stream: Any, num_supersteps: int) -> None:
-        self.number, self.stream = number, stream
+    def __init__(
+        self, number: int, engine: GpuEngine, edge_names: Sequence[str], stream: Any, num_supersteps: int
+    ) -> None:
+        self.number, self.stream, self._edge_names = number, stream, edge_names
         self._engine, self._outcome = engine, Outcome(ended=False)
         self._launches = engine.launches(num_supersteps)
         next(self._launches)
@@ -114,4 +140,5 @@ class _Lane:
         reason: Literal["converged", "max_supersteps", "stopped"] = "max_supersteps"
         if outcome.ended:
             reason = "stopped" if outcome.stopped else "converged"
-        return LaneRun(found, reason, stats, engine.aggregates.by_name())
+        on_edges = {name: np.asarray(engine.edge_state(name)) for name in self._edge_names}
+        return LaneRun(found, reason, stats, engine.aggregates.by_name(), on_edges)

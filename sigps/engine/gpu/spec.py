@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sigps.compiler.cuda.lanewise import shares_all
 from sigps.compiler.program import VertexProgram
 from sigps.device.cpu import Threads
 from sigps.engine.contract import (
@@ -40,6 +41,7 @@ class GpuSpec(EngineSpec):
 
     device = "cuda"
     crosses_devices = True
+    shares_runs = True
     predicted_as: DeviceKind | None = "h200"
 
     def missing(self) -> str:
@@ -72,7 +74,7 @@ class GpuSpec(EngineSpec):
             "obstacle": self.obstacle(program, facts) or choice.reason_not_to_resume(program, facts.resumes),
         }
         yield choice.reason_against_gpu(**known)
-        yield choice.SLOWER_ON_GPUS if program.reads_neighbors else ""
+        yield choice.SLOWER_ON_GPUS if program.reads_neighbors and not shares_all(program) else ""
         yield choice.reason_against_gpu(**known, missing=self.missing())
         yield choice.reason_against_gpu(**known, **self._memory(program, graph, rank_on_host))
         yield self._why_not_compiled(program, graph, facts, rank_on_host)
@@ -134,8 +136,7 @@ class GpuSpec(EngineSpec):
         num_runs: int,
         num_threads: int,
     ) -> str:
-        assert program is not None
-        return "it keeps values on edges" if program.edge_states else ""
+        return ""
 
     def run_lanes(self, context: RunContext, many: ManyRuns) -> Iterator[LaneRun]:
         from sigps.engine.gpu.lanes import run_side_by_side
@@ -158,6 +159,16 @@ class GpuSpec(EngineSpec):
         looks = program.reads_neighbors or program.reads_reverse
         most_mirrored = share.edges_everywhere - share.num_edges if looks else 0  # nothing is partitioned yet
         return {"graph": needed, "walks": memory_plan.bytes_to_walk(program, share.num_edges, most_mirrored)}
+
+    def memory_of_rank(self, rank_on_host: int, ranks_here: int) -> int | None:
+        """Return half of what is free, shared by the ranks that have the same GPU."""
+        import cupy
+
+        from sigps.device.cuda import find_gpu, free_bytes
+
+        find_gpu(rank_on_host)
+        of_this_gpu = -(-ranks_here // int(cupy.cuda.runtime.getDeviceCount()))
+        return free_bytes() // (2 * of_this_gpu)
 
     def held_bytes(self) -> int:
         """Return what CuPy's pool has taken of the GPU, which it keeps after a run."""

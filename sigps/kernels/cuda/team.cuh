@@ -172,16 +172,4 @@ __device__ __forceinline__ int64_t join_sum(uint32_t *team, T value, T &all) {
   return is_lost;
 }
 
-template <class T>
-__device__ __forceinline__ int64_t join_min(uint32_t *team, T value, T &all) {
-  all = join_team(team, value, [](T a, T b) { return b < a ? b : a; });
-  return 0;
-}
-
-template <class T>
-__device__ __forceinline__ int64_t join_max(uint32_t *team, T value, T &all) {
-  all = join_team(team, value, [](T a, T b) { return b > a ? b : a; });
-  return 0;
-}
-
 } // namespace sigps

@@ -110,4 +110,67 @@ find_by_warp(uint32_t *targets, uint32_t *cells, uint64_t first, uint64_t at,
   return 0;
 }
 
+// The same for lanes that each take a common target by themselves, of the next
+// 32 targets of the shorter row of which one is common: its positions, or
+// NO_POSITION twice. `end`, for all lanes, where there is none any more.
+// `at` and `other` are read by the first call after forget_found.
+__device__ __forceinline__ int64_t
+find_for_lanes(uint32_t *targets, uint32_t *cells, uint64_t first, uint64_t at,
+               uint64_t end, uint64_t begin, uint64_t other, uint64_t stop,
+               uint64_t &next_at, uint64_t &next_other) {
+  constexpr uint32_t ALL = 0xffffffffu;
+  Found &kept = *reinterpret_cast<Found *>(cells);
+  const bool walks_first = end - first <= stop - begin;
+  uint64_t walk = walks_first ? at : other, search = walks_first ? other : at;
+  if (kept.next != NO_POSITION) {
+    walk = kept.walk;
+    search = kept.place;
+  }
+  const uint64_t row = walks_first ? first : begin;
+  const uint64_t last = walks_first ? end : stop;
+  const uint64_t limit = walks_first ? stop : end;
+  kept.next = 0;
+  while (walk < last && search < limit) {
+    const uint64_t mine = walk + lane_number();
+    bool is_common = false;
+    uint64_t found = limit;
+    if (mine < last) {
+      const uint32_t target = targets[mine];
+      found = first_not_below(targets, search, limit, target);
+      const bool is_again = mine > row && targets[mine - 1] == target;
+      is_common = found < limit && targets[found] == target && !is_again;
+    }
+    walk += 32;
+    search = __shfl_sync(ALL, found, 31);
+    if (__ballot_sync(ALL, is_common) != 0) {
+      kept.walk = walk;
+      kept.place = search;
+      next_at = is_common ? (walks_first ? mine : found) : NO_POSITION;
+      next_other = is_common ? (walks_first ? found : mine) : NO_POSITION;
+      return 0;
+    }
+  }
+  next_at = end;
+  next_other = other;
+  return 0;
+}
+
+// In how many lanes something holds. All lanes call, as they do the others.
+__device__ __forceinline__ int64_t count_lanes(bool holds, int64_t &count) {
+  count = __popc(__ballot_sync(0xffffffffu, holds));
+  return 0;
+}
+
+// What the lane whose number differs in one bit has, of which a step is one.
+template <class T>
+__device__ __forceinline__ int64_t step_of_lanes(int64_t step, T value,
+                                                 T &other) {
+  const int lane = int(uint32_t(lane_number()) ^ 1u << step);
+  if constexpr (sizeof(T) < 4)
+    other = T(__shfl_sync(0xffffffffu, int(value), lane));
+  else
+    other = __shfl_sync(0xffffffffu, value, lane);
+  return 0;
+}
+
 } // namespace sigps

@@ -30,7 +30,12 @@ def joins(
     if module is None:
         return None
     lines = ast.unparse(module).splitlines()
-    return [line.strip() for line in lines if re.search(r"__team_(sum|min|max)", line)]
+    return [line.strip() for line in lines if re.search(r"__team_(sum|step\()|if __other", line)]
+
+
+def joined(name: str, compared: str) -> list[str]:
+    """Return how an extreme is joined: what another has is taken as a whole, where it is better."""
+    return [f"__other_{name} = __team_step(__team, __step, {name})", f"if __other_{name} {compared} {name}:"]
 
 
 @pytest.mark.parametrize("made", [BiTriDN(), TriDN(), EdgeTriangles(), Closeness(), EgoNet(source=0)])
@@ -48,10 +53,10 @@ def test_programs_that_they_do_not(made: Vertex) -> None:
     ("body", "expected"),
     [
         ("self.count += LOOK", ["__s_count = __before___s_count + __team_sum(__team, __s_count)"]),
-        ("self.count = max(self.count, LOOK)", ["__s_count = __team_max(__team, __s_count)"]),
+        ("self.count = max(self.count, LOOK)", joined("__s_count", ">")),
         (
             "x = LOOK\n    if x < self.count:\n        self.count = x",
-            ["__s_count = __team_min(__team, __s_count)"],
+            joined("__s_count", "<"),
         ),
         ("edge.kept = LOOK", []),
         ("if LOOK > 3:\n        continue\n    edge.kept += 1", []),

@@ -10,6 +10,7 @@ import master_programs
 import numpy as np
 import pytest
 from battery import BATTERY
+from edge_programs import Waves as EdgeWaves
 from gpu_ways import rows_of_every_kind
 from keyed_programs import KEYED
 from vector_programs import Mixture
@@ -112,7 +113,17 @@ def test_no_more_at_once_than_there_is_memory_for(monkeypatch: pytest.MonkeyPatc
         assert_same(result, run(BFS(source=source), graph, device="cpu"), exact=False)
 
 
-def test_values_on_edges_go_one_run_at_a_time() -> None:
-    results = run_many(MinimumSpanningForest, BATTERY["grid"].build(), device="cuda", seed=[1, 2])
-    assert results.one_by_one == "it keeps values on edges"
-    assert results[0].edges.sources.size == results[1].edges.sources.size
+@pytest.mark.parametrize("name", ["grid", "hub_on_a_partition_border", "string_ids"])
+def test_each_run_keeps_values_on_edges_of_its_own(name: str) -> None:
+    graph = BATTERY[name].build()
+    for cls, varied, values in (
+        (EdgeWaves, "rounds", [1, 2, 4, 3]),
+        (MinimumSpanningForest, "seed", [1, 2, 3]),
+    ):
+        results = run_many(cls, graph, device="cuda", **{varied: values})
+        assert results.one_by_one == ""
+        judges = run_many(cls, graph, device="python", **{varied: values})
+        for result, judge in zip(results, judges, strict=True):
+            assert_same(result, judge, exact=False)
+            for field in judge.edges.fields:
+                np.testing.assert_array_equal(result.edges[field], judge.edges[field])

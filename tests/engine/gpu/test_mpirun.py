@@ -85,6 +85,12 @@ def test_mail_to_nobody_is_an_error(transport: str, mpirun: str) -> None:
     assert re.search(r"send_to\(4711\) names a vertex that is not in the graph", out + err), f"{out}\n{err}"
 
 
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_many_runs_are_shared_out(ranks: int, mpirun: str) -> None:
+    assert "programs ran shared out" in run_script(mpirun, ranks, "many", "peer", "")
+    assert "one at a time" in run_script(mpirun, ranks, "many_too_large", "peer", "")
+
+
 def test_many_supersteps(mpirun: str) -> None:
     assert "300 supersteps" in run_script(mpirun, 2, "supersteps", "peer", "300")
 

@@ -28,6 +28,7 @@ inline uint64_t lane_number() { return say_lane(); }
 #define __shfl_sync(mask, value, lane) say_shfl(value, lane)
 #define SIGPS_BY_WARP 1
 #define __ffs(bits) __builtin_ffs(bits)
+#define __popc(bits) __builtin_popcount(bits)
 #include "warp_neighbors.cuh"
 extern "C" int64_t find_all(uint32_t *targets, uint64_t first, uint64_t end, uint64_t stop, int begins_again,
                             uint64_t *out) {
@@ -46,6 +47,37 @@ extern "C" int64_t find_all(uint32_t *targets, uint64_t first, uint64_t end, uin
     other = next_other + 1;
     if (begins_again) sigps::forget_found(targets, cells, first, end);
   }
+}
+// What one lane takes of what lanes take; and behind it how many all took, the least and the greatest position.
+extern "C" int64_t find_mine(uint32_t *targets, uint64_t first, uint64_t end, uint64_t stop, int, uint64_t *out) {
+  sigps::Found found;
+  uint32_t *cells = (uint32_t *)&found;
+  sigps::forget_found(targets, cells, first, end);
+  uint64_t at = first, other = end, least = end, most = 0;
+  int64_t count = 0, all = 0, here;
+  while (true) {
+    sigps::find_for_lanes(targets, cells, first, at, end, end, other, stop, at, other);
+    if (at == end) break;
+    const bool is_mine = at < end;
+    if (is_mine) {
+      out[2 * count] = at;
+      out[2 * count++ + 1] = other;
+      least = at < least ? at : least;
+      most = at > most ? at : most;
+    }
+    sigps::count_lanes(is_mine, here);
+    all += here;
+  }
+  for (int64_t step = 0; step < 5; step++) {
+    uint64_t lesser, greater;
+    sigps::step_of_lanes(step, least, lesser);
+    sigps::step_of_lanes(step, most, greater);
+    least = lesser < least ? lesser : least;
+    most = greater > most ? greater : most;
+  }
+  out[2 * count] = uint64_t(all);
+  out[2 * count++ + 1] = all == 0 ? 0 : least << 32 | most;
+  return count;
 }
 """
 
@@ -68,14 +100,17 @@ class Warp:
         for name, callback in self._callbacks.items():
             ctypes.c_void_p.in_dll(self._library, name).value = ctypes.cast(callback, ctypes.c_void_p).value
 
-    def run(self, targets: Any, first: int, end: int, stop: int, *, begins_again: bool) -> list[Any]:
+    def run(
+        self, targets: Any, first: int, end: int, stop: int, *, begins_again: bool, how: str = "find_all"
+    ) -> list[Any]:
         """Return what each lane finds."""
         found: list[Any] = [None] * LANES
+        find = getattr(self._library, how)
 
         def one(lane: int) -> None:
             self._of_thread.lane = lane
-            out = np.zeros(2 * (end - first) + 2, np.uint64)
-            count = self._library.find_all(
+            out = np.zeros(2 * (end - first) + 4, np.uint64)
+            count = find(
                 ctypes.c_void_p(targets.ctypes.data), ctypes.c_uint64(first), ctypes.c_uint64(end),
                 ctypes.c_uint64(stop), int(begins_again), ctypes.c_void_p(out.ctypes.data),
             )  # fmt: skip
@@ -118,8 +153,24 @@ def common(mine: list[int], theirs: list[int], *, begins_again: bool = False) ->
 
 def assert_common(mine: list[int], theirs: list[int], **options: bool) -> None:
     found = common(mine, theirs, **options)
-    expected = sorted(set(mine) & set(theirs))
-    assert found == [(1 + mine.index(t), 1 + len(mine) + theirs.index(t)) for t in expected]
+    both = sorted(set(mine) & set(theirs))
+    expected = [(1 + mine.index(t), 1 + len(mine) + theirs.index(t)) for t in both]
+    assert found == expected
+    if not options.get("begins_again"):
+        assert_shared(mine, theirs, expected)
+
+
+def assert_shared(mine: list[int], theirs: list[int], expected: list[tuple[int, int]]) -> None:
+    """Lanes that each take some by themselves take each once, and agree on what they took together."""
+    targets = np.array([5, *mine, *theirs, 5], dtype=np.uint32)
+    end = 1 + len(mine)
+    lanes = Warp().run(targets, 1, end, end + len(theirs), begins_again=False, how="find_mine")
+    told = (len(expected), expected[0][0] << 32 | expected[-1][0]) if expected else (0, 0)
+    assert [lane[-1] for lane in lanes] == [told] * LANES
+    taken = [pair for lane in lanes for pair in lane[:-1]]
+    assert sorted(taken) == expected
+    if len(mine) >= 64 and mine == theirs == sorted(set(mine)):
+        assert len({lane[0] for lane in lanes}) == LANES  # each has a part
 
 
 ROW = st.lists(st.integers(0, 60), min_size=1, max_size=90).map(sorted)
