@@ -1,0 +1,53 @@
+"""Whose lease is next on a device that is shared, as a table of requests: no run runs, and no clock matters."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+from unittest.mock import Mock
+
+from sigps.serve.devices import SharedDevice, Tenant
+
+
+def run_of(number: int, tenant: str, *, ends_soon: bool = False) -> Any:
+    """Return a run of one job whose requests return at once."""
+    job = Mock(number=number, tenant=tenant, priority=0, attained=0.0, attained_at=0, lease_seconds=0.0)
+    return Mock(jobs=(job,), is_open=False, is_cancelled=False, ends_soon=ends_soon)
+
+
+def device_of(engine: str, **tenants: Tenant) -> SharedDevice:
+    return SharedDevice("a device", engine, 1, 1.0, tenants, threading.RLock())
+
+
+def test_cores_have_one_lease_at_a_time() -> None:
+    device, first, second = device_of("cpu", a=Tenant()), run_of(0, "a"), run_of(1, "a")
+    assert device.request(first)
+    assert not device.request(second)
+    device.give_back(first)
+    assert second.granted.release.called
+
+
+def test_a_gpu_has_the_next_lease_behind_one() -> None:
+    device = device_of("cuda", a=Tenant(), b=Tenant())
+    first, second, third = run_of(0, "a"), run_of(1, "b"), run_of(2, "a")
+    assert device.request(first)
+    assert device.request(second)
+    assert not device.request(third)
+    device.give_back(first)
+    assert third.granted.release.called
+    assert device.leases == 1
+
+
+def test_nobody_has_the_second_place_where_the_first_would_be_chosen_again() -> None:
+    device = device_of("cuda", a=Tenant(charged=10.0), b=Tenant(weight=4.0))
+    behind, ahead = run_of(0, "a"), run_of(1, "b")
+    assert device.request(ahead)
+    assert not device.request(behind)  # 10 seconds a weight; the other has 0.25 after this lease
+    device.leave(ahead)
+    assert behind.granted.release.called
+
+
+def test_one_that_ends_soon_is_not_waited_for() -> None:
+    device = device_of("cuda", a=Tenant(charged=10.0), b=Tenant(weight=4.0))
+    assert device.request(run_of(1, "b", ends_soon=True))
+    assert device.request(run_of(0, "a"))
