@@ -162,7 +162,10 @@ class Contraction:
         self._rounds = Rounds(state, schedule, "run_contraction", saves)
         crew, size = self._rounds.crew, state.subgraph.num_owned + state.subgraph.num_ghosts
         self._inside = MOST_TURNS if schedule.most_inside is None else schedule.most_inside
-        self._touched = [np.zeros(crew.num_blocks, dtype=np.uint8) for _ in range(state.threads.count)]
+        self._waits = np.zeros(state.subgraph.num_owned, dtype=np.uint8)
+        self._own = [
+            (np.zeros(crew.num_blocks, dtype=np.uint8), self._waits) for _ in range(state.threads.count)
+        ]
         self._changed = np.zeros(size, dtype=np.uint8)  # since records crossed
         self._blocks = crew.blocks(self._changed[: state.subgraph.num_owned], np.int64(0), np.dtype(np.int64))
         self._is_quiet, self._num_changes = True, 0
@@ -201,12 +204,15 @@ class Contraction:
         if self._is_quiet:
             rounds.cross(*state.read)
             blocks.marked.fill(1)
+            self._waits.fill(1)
             self._num_changes = 0
         counts = self._work()
         ghosts = rounds.cross(self._changed, state.read.records)
         state.read.sent[ghosts] = 1
         self._changed.fill(0)
-        blocks.marked[rounds.crew.blocks_of(targets_of(ghosts, state))] = 1
+        readers = targets_of(ghosts, state)
+        blocks.marked[rounds.crew.blocks_of(readers)] = 1
+        self._waits[readers] = 1
         found = state.exchange.gather(np.array([np.count_nonzero(blocks.marked), counts[4]]))
         self._is_quiet = not found[:, 0].any()
         self._num_changes += int(found[:, 1].sum())
@@ -214,7 +220,7 @@ class Contraction:
 
     def _work(self) -> NDArray[np.int64]:
         arguments = self._state.arguments()._replace(superstep=2, aggregates=self._cells(1))
-        given = np.int64(0), self._inside, arguments, self._touched
+        given = np.int64(0), self._inside, arguments, self._own
         return self._rounds.crew.run(self._blocks, *given, most_edges=self._rounds.most_edges)
 
     def _cells(self, count: int) -> tuple[Any, ...]:

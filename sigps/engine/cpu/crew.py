@@ -22,7 +22,7 @@ __all__ = ["MOST_TURNS", "Crew", "Schedule", "block_bits", "contraction_bits"]
 _MOST_WORK = 1 << 22
 """Edges that a core reads before all come back, in some ten milliseconds, so that a run can be interrupted."""
 
-MOST_TURNS = 4
+MOST_TURNS = 2
 """Turns of a contraction in a block before another is taken."""
 
 _MOST_IDLE = 1 << 12

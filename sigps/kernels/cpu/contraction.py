@@ -1,8 +1,12 @@
 """Blocks of vertices of a declared contraction, computed without barriers on CPU cores (`kernels/cpu/asynchronous.py`).
 
-A core that takes a block computes all its vertices, each from the last records of all its in-neighbours, and publishes
-each record where it lies. It does so again while a vertex changed, at most `most_inside` times, and marks the blocks
-that read a record of a vertex that changed: their turn comes when they were taken less often than others.
+A vertex waits where an in-neighbour changed since it was computed. A core that takes a block computes the vertices that
+wait, each from the last records of all its in-neighbours, and publishes each record where it lies. It does so again
+while a vertex changed, at most `most_inside` times, and marks the blocks of vertices that it lets wait: their turn
+comes when they were taken less often than others.
+
+Two cores may write whether a vertex waits, without an order between them, and one may miss what the other wrote: such a
+vertex is computed when all are, before the end.
 """
 
 from __future__ import annotations
@@ -19,9 +23,10 @@ __all__ = ["run_contraction"]
 def run_contraction(f: Functions) -> Loop:
     """Take and compute blocks until none is marked and none is taken, or for a while; one core of `cores`.
 
-    `touched` [blocks], zeroed, is this core's own; `blocks.dirty` becomes 1 where a vertex changed. The first
-    aggregator counts the vertices that changed. Returns the vertices that computed, the blocks taken, the edges that
-    these have, the edges that were read, and how often a vertex changed.
+    `own` is `touched` [blocks], zeroed, of this core alone, and `waits` [n], 1 where a vertex is to be computed.
+    `blocks.dirty` becomes 1 where a vertex changed. The first aggregator counts the vertices that changed. Returns the
+    vertices that computed, the blocks taken, the edges that these have, the edges that were read, and how often a
+    vertex changed.
     """
     deliver, merge, compute_vertex, commit = f.deliver, f.merge, f.compute_vertex, f.commit
 
@@ -32,8 +37,9 @@ def run_contraction(f: Functions) -> Loop:
 
     def run_contraction(
         core, cores, limits, arguments, in_edges, out_edges, owned, fields, outbox, empty, contributions, total,
-        blocks, touched,
+        blocks, own,
     ):  # fmt: skip
+        touched, waits = own
         offsets, stops, sources, columns = in_edges.offsets, in_edges.stops, in_edges.ends, in_edges.columns
         ids, records, bits = owned.ids, outbox.records, limits.bits
         n = len(fields.status)
@@ -58,6 +64,10 @@ def run_contraction(f: Functions) -> Loop:
                 moved = 0
                 turns += 1
                 for v in range(begin, end):
+                    if waits[v] == 0:
+                        continue
+                    waits[v] = 0
+                    ran += 1
                     slots = empty
                     has = False
                     for e in range(offsets[v], stops[v]):
@@ -69,6 +79,7 @@ def run_contraction(f: Functions) -> Loop:
                             if passes:
                                 slots = merge(v, slots, has, value)
                                 has = True
+                    edges += np.int64(stops[v] - offsets[v])
                     outcome = compute_vertex(v, arguments, owned, fields, slots, has, ())
                     _, is_sender, total = commit(
                         v, outcome, arguments, owned, fields, outbox, contributions, total
@@ -78,10 +89,11 @@ def run_contraction(f: Functions) -> Loop:
                         moved += 1
                         blocks.dirty[v] = 1
                         for e in range(out_edges.offsets[v], out_edges.stops[v]):
-                            touched[np.int64(out_edges.ends[e]) >> bits] = 1
-                ran += end - begin
+                            t = out_edges.ends[e]
+                            if waits[t] == 0:
+                                waits[t] = 1
+                                touched[np.int64(t) >> bits] = 1
                 changed += moved
-                edges += np.int64(offsets[end] - offsets[begin])
             if moved == 0:
                 touched[found] = 0
             for b in range(len(touched)):

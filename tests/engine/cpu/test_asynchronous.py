@@ -446,6 +446,13 @@ def test_contractions_end_near_the_fixed_point(make: Any, seed: int, determinist
         np.testing.assert_allclose(engine.fields()[name], expected, rtol=0, atol=1e-6)
 
 
+def test_contractions_compute_only_what_waits() -> None:
+    graph = generate("grid", rows=30, columns=30)
+    engine = compiled(Rank(tolerance=1e-4), graph, 1, blocks=Schedule(bits=6, most_inside=1))
+    (last,) = list(engine.lease(1 << 62).stats)[1:]
+    assert graph.num_edges < last.messages < last.block_edges  # not all of a block each time it was taken
+
+
 def test_deterministic_contractions_are_the_same_on_any_cores() -> None:
     graph = drawn(3, [1.0])
     found = [
