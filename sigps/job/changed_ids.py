@@ -14,10 +14,13 @@ __all__ = ["changed_ids"]
 
 def changed_ids(before: Result, after: Result) -> NDArray[Any]:
     """Return the ids of vertices whose fields differ between two results, or that are new in the later one."""
-    at = np.searchsorted(after.ids, before.ids)
-    there = at < after.ids.size
-    there[there] = after.ids[at[there]] == before.ids[there]
-    at = at[there]
+    there: Any = slice(None)
+    at: Any = there
+    if not np.array_equal(before.ids, after.ids):
+        at = np.searchsorted(after.ids, before.ids)
+        there = at < after.ids.size
+        there[there] = after.ids[at[there]] == before.ids[there]
+        at = at[there]
     same = np.zeros(after.ids.size, dtype=np.bool_)
     same[at] = True
     for name in after.fields:
