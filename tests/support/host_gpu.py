@@ -160,7 +160,7 @@ def _cupy() -> Any:
     module.asnumpy = lambda values, stream=None: np.array(_plain(values))
     pool = SimpleNamespace(free_bytes=lambda: 0, total_bytes=lambda: 0, free_all_blocks=lambda: None)
     module.get_default_memory_pool = lambda: pool
-    stream = SimpleNamespace(ptr=0, synchronize=lambda: None, wait_event=lambda event: None)
+    stream = _Stream(non_blocking=False)
     module.cuda = SimpleNamespace(
         runtime=SimpleNamespace(
             memGetInfo=lambda: (FREE_BYTES, FREE_BYTES),
@@ -173,10 +173,35 @@ def _cupy() -> Any:
         alloc_pinned_memory=_Pinned,
         memory=SimpleNamespace(OutOfMemoryError=type("OutOfMemoryError", (MemoryError,), {})),
         get_current_stream=lambda: stream,
-        Stream=lambda non_blocking: stream,
+        Stream=_Stream,
         Event=lambda disable_timing: SimpleNamespace(record=lambda: None),
     )
     return module
+
+
+class _Stream:
+    """A stream of which all that is asked has happened."""
+
+    null: _Stream
+    ptr = 0
+
+    def __init__(self, non_blocking: bool) -> None:
+        pass
+
+    def __enter__(self) -> _Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def synchronize(self) -> None:
+        pass
+
+    def wait_event(self, event: Any) -> None:
+        pass
+
+
+_Stream.null = _Stream(non_blocking=False)
 
 
 class _Pinned(bytearray):

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from sigps.compiler.cuda.lanewise import shares_all
 from sigps.compiler.program import VertexProgram
 from sigps.device.cpu import Threads
 from sigps.engine.contract import (
@@ -74,7 +73,7 @@ class GpuSpec(EngineSpec):
             "obstacle": self.obstacle(program, facts) or choice.reason_not_to_resume(program, facts.resumes),
         }
         yield choice.reason_against_gpu(**known)
-        yield choice.SLOWER_ON_GPUS if program.reads_neighbors and not shares_all(program) else ""
+        yield self._why_slower(program)
         yield choice.reason_against_gpu(**known, missing=self.missing())
         yield choice.reason_against_gpu(**known, **self._memory(program, graph, rank_on_host))
         yield self._why_not_compiled(program, graph, facts, rank_on_host)
@@ -225,6 +224,14 @@ class GpuSpec(EngineSpec):
         )
         needed = sum(self.num_bytes(program, share).values())
         return {"needed_bytes": needed, "free_bytes": free_bytes()}
+
+    def _why_slower(self, program: VertexProgram) -> str:
+        """Name what a GPU is slower at than CPU cores; empty where nothing is known."""
+        if not program.reads_neighbors:
+            return ""
+        from sigps.compiler.cuda.lanewise import shares_all
+
+        return "" if shares_all(program) else choice.SLOWER_ON_GPUS
 
     def _why_not_compiled(
         self, program: VertexProgram, graph: Graph, facts: RunFacts, rank_on_host: int
