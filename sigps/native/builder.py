@@ -13,6 +13,7 @@ from typing import Any
 
 from sigps.model.records import no_part
 from sigps.model.vector import INSIDE
+from sigps.native.comprehensions import Step, with_own_names
 from sigps.native.emitter import Emitter, Finder
 from sigps.native.expressions import Expressions, as_load, may_be_unsigned
 from sigps.native.instance import Instance, Site
@@ -107,7 +108,7 @@ class Functions:
             tree = self._trees[function]
         else:
             tree, meanings = parse_function(function, function.__module__), global_names(function)
-        return Instance(f"{tree.name}.{number}", split_variables(tree), meanings, arguments)
+        return Instance(f"{tree.name}.{number}", split_variables(with_own_names(tree)), meanings, arguments)
 
     def _find(self, found: Instance) -> None:
         params = [arg.arg for arg in found.tree.args.args]
@@ -221,6 +222,8 @@ class _Body(Expressions):
             self._while(node)
         elif isinstance(node, ast.For):
             self._for(node)
+        elif isinstance(node, Step):
+            node.emit()
         elif isinstance(node, ast.Return):
             value = Value(NONE) if node.value is None else self._value(node.value)
             self._return(value)

@@ -26,6 +26,7 @@ from sigps.model.vector import VectorType, no_length
 from sigps.model.wrapping import wrapping
 from sigps.native import primitives, vectors
 from sigps.native.bounds import GIVEN, join_bounds
+from sigps.native.comprehensions import FOLDS, Comprehensions
 from sigps.native.emitter import Emitter, Finder
 from sigps.native.instance import FunctionTable, Instance
 from sigps.native.operators import (
@@ -59,7 +60,7 @@ from sigps.native.types import (
 __all__ = ["Expressions", "as_load", "may_be_unsigned", "whole_constant"]
 
 
-class Expressions:
+class Expressions(Comprehensions):
     """Emits the expressions of one instance's body."""
 
     def __init__(self, functions: FunctionTable, instance: Instance, emitter: Emitter) -> None:
@@ -179,8 +180,8 @@ class Expressions:
             return self._call(node)
         if isinstance(node, ast.GeneratorExp):
             raise UnfitError(
-                "an expression with 'for' is one over messages or self.out_edges: of a vector's or a tuple's numbers "
-                "write a loop, or of a vector compute with the whole, as in sum(v * v) or sum(v == 0)"
+                "an expression with 'for' stands in sum(), min(), max(), any() or all(): elsewhere write a loop, or "
+                "compute with a vector as a whole, as in np.sqrt(v)"
             )
         raise UnfitError(f"{ast.unparse(node)} cannot be compiled: compute with numbers and tuples")
 
@@ -459,6 +460,8 @@ class Expressions:
         function = self._meaning(node.func)
         if function is None:
             raise UnfitError(self._not_a_function(node.func))
+        if node.args and isinstance(node.args[0], ast.GeneratorExp) and any(function is f for f in FOLDS):
+            return self._fold(function, node)
         if isinstance(function, ProgramFunction):
             return self._call_program(function, [self._value(argument) for argument in node.args])
         if isinstance(function, External):

@@ -76,7 +76,8 @@ class Fault:
         NO_ITEM,
         NO_VERTEX,
         NO_ENTRY,
-    ) = range(1, 11)
+        NO_VALUE,
+    ) = range(1, 12)
 
 
 MOST_SORTED = 8
@@ -92,6 +93,7 @@ PROBLEMS = {
     Fault.NO_EDGE: "the vertex has no such out-edge: positions are 0 to self.out_degree - 1",
     Fault.NO_ITEM: "the vector has no such position: they are 0 to its length - 1",
     Fault.NO_ENTRY: "the table has no such position: they are 0 to its length - 1, or -length to -1",
+    Fault.NO_VALUE: "min() or max() of nothing has no value: give it a default=",
     Fault.NO_VERTEX: "None is used as a number, or as the id of a vertex: ask 'is None' before",
 }
 """What a ComputeError says."""

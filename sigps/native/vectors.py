@@ -10,7 +10,7 @@ from typing import Any
 from sigps.native.operators import Operators, UnfitError, Value
 from sigps.native.types import BOOL, INT, Number, Vector
 
-__all__ = ["dot", "every", "extremum", "item", "place_of_extremum", "some", "total"]
+__all__ = ["dot", "every", "extremum", "item", "place_of_extremum", "some", "total", "without_nan"]
 
 UNROLLED = 32
 """Vectors up to this length are read without a loop: a GPU then keeps them in registers."""
@@ -63,18 +63,18 @@ def dot(ops: Operators, one: Value, other: Value) -> Value:
     return total(ops, ops.binary(ast.Mult(), one, other))
 
 
-def _without_nan(ops: Operators, vector: Value, name: str) -> Value:
-    """Return a vector in which NaN loses against every number."""
-    assert isinstance(vector.kind, Vector)
-    if not vector.kind.element.is_float:
-        return vector
+def without_nan(ops: Operators, value: Value, name: str) -> Value:
+    """Return a number, or a vector of these, in which NaN loses against every number in min() or max()."""
+    kind = value.kind.element if isinstance(value.kind, Vector) else value.kind
+    if not isinstance(kind, Number) or not kind.is_float:
+        return value
     lost = ops.constant(math.inf if name == "min" else -math.inf)
-    return ops.select(ops.compare(ast.NotEq(), vector, vector), lost, vector)
+    return ops.select(ops.compare(ast.NotEq(), value, value), lost, value)
 
 
 def extremum(ops: Operators, vector: Value, name: str) -> Value:
     """Return min(v) or max(v); a NaN loses, as among messages."""
-    vector = _without_nan(ops, vector, name)
+    vector = without_nan(ops, vector, name)
 
     def step(so_far: Value, x: Value, _: Any) -> Value:
         return ops.extreme(name, [so_far, x])
@@ -84,7 +84,7 @@ def extremum(ops: Operators, vector: Value, name: str) -> Value:
 
 def place_of_extremum(ops: Operators, vector: Value, name: str) -> Value:
     """Return the first position of the least or greatest number."""
-    vector = _without_nan(ops, vector, name)
+    vector = without_nan(ops, vector, name)
     is_best = ops.compare(ast.Eq(), vector, extremum(ops, vector, name))
     assert isinstance(vector.kind, Vector)
     e, last = ops.emitter, ops.constant(vector.kind.length)

@@ -140,10 +140,7 @@ def test_no_number_is_below_zero(device: str) -> None:
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ("self.x = 1.0 if self.id else self.random()", "on a line of its own"),
-        ("if self.id > 1 and self.random() < 0.5:\n    self.x = 1.0", "on a line of its own"),
-        ("while self.random() < 0.5:\n    self.x += 1.0", "on a line of its own"),
-        ("self.x = sum(self.random() for m in messages)", "on a line of its own"),
+        ("self.x = sum(self.random() for m in messages)", "write a loop, and draw inside it"),
         ("self.x = self.random(3)", "takes 0 arguments"),
         ("self.x = self.random_int()", r"takes 1 argument: k = self.random_int\(n\)"),
         ("self.x = self.random", r"is called: x = self.random\(\)"),

@@ -4,7 +4,15 @@
                                    __draws = __draws + 1
                                    x = 2 * __drawn1
 
-So a draw stands where it is always reached: not inside `and`, `or`, `x if y else z`, or the condition of a `while`.
+What is not always drawn is drawn under the same condition:
+
+    x = self.random() if c else 0.5   ->    __asked1 = not not c
+                                            __drawn1 = 0.0
+                                            if __asked1: __drawn1 = ...
+                                            x = __drawn1 if __asked1 else 0.5
+
+`a and b` with a draw in b is `b if a else a`; the condition of a `while` with one is tested inside an endless loop.
+A draw for each element of a reduction has no such form.
 """
 
 from __future__ import annotations
@@ -18,21 +26,21 @@ from sigps.compiler.frontend.syntax import at, expression, is_self, statements
 from sigps.model import draws
 from sigps.model.fields import Field
 from sigps.native.source import reject
-from sigps.native.trees import walk
+from sigps.native.trees import copied, walk
 
 __all__ = ["DRAW_FUNCTIONS", "number_draws"]
 
 DRAW_FUNCTIONS = {f"__{name}": getattr(draws, name) for name in DRAWS if name != "random_edge"}
 """What generated functions call, by name."""
 
-_CONDITIONAL = (ast.BoolOp, ast.IfExp, ast.GeneratorExp, ast.ListComp, ast.Lambda)
+_REPEATED = (ast.GeneratorExp, ast.ListComp, ast.Lambda)
 
 
 def number_draws(body: list[ast.stmt], subject: Subject) -> list[ast.stmt]:
     """Return compute()'s body with its draws numbered; as it is where there are none.
 
     Raises:
-        CompileError: If a draw stands where it is not always reached.
+        CompileError: If a draw stands inside a reduction.
     """
     if not any(_is_draw(node) for statement in body for node in walk(statement)):
         return body
@@ -63,24 +71,72 @@ class _Draws(ast.NodeTransformer):
 
     def _own(self, statement: ast.stmt) -> None:
         """Replace the draws in a statement's own expressions."""
+        if isinstance(statement, ast.While):
+            self._test(statement)
+            return
         for name, value in ast.iter_fields(statement):
             if name in ("body", "orelse"):
                 continue
-            if isinstance(statement, ast.While) and name == "test":
-                _refuse_draws([value])
             if isinstance(value, ast.expr):
                 setattr(statement, name, self.visit(value))
             elif isinstance(value, list):
                 setattr(statement, name, [self.visit(v) if isinstance(v, ast.expr) else v for v in value])
 
+    def _test(self, loop: ast.While) -> None:
+        """Replace the draws in a loop's condition, which is tested in its body then."""
+        test = self.visit(loop.test)
+        drawn, self._before = self._before, []
+        if not drawn:
+            loop.test = test
+            return
+        if loop.orelse:
+            reject(loop, "a loop that draws in its condition has no 'else' here: draw on a line of its own")
+        leave = ast.If(ast.UnaryOp(ast.Not(), test), [ast.Break()], [])
+        loop.test = ast.Constant(True)
+        loop.body = [*drawn, *at([leave], loop), *loop.body]
+        at([loop.test], loop)
+
     def visit(self, node: ast.AST) -> Any:
-        if isinstance(node, _CONDITIONAL):
-            first: list[Any] = []
-            if isinstance(node, ast.IfExp):
-                node.test, first = self.visit(node.test), [node.test]
-            _refuse_draws([child for child in ast.iter_child_nodes(node) if child not in first])
+        if isinstance(node, _REPEATED):
+            _refuse_draws(list(ast.iter_child_nodes(node)))
             return node
         return super().visit(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        first, *others = node.values
+        if not any(map(_is_draw, _all(others))):
+            return self.generic_visit(node)
+        first = self.visit(first)
+        rest = others[0] if len(others) == 1 else at([ast.BoolOp(node.op, others)], node)[0]
+        ways = (rest, copied(first)) if isinstance(node.op, ast.And) else (copied(first), rest)
+        chosen = at([ast.IfExp(first, *ways)], node)[0]
+        return self._choice(chosen)
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        node.test = self.visit(node.test)
+        return self._choice(node)
+
+    def _choice(self, node: ast.IfExp) -> ast.IfExp:
+        """Replace the draws in both ways of a choice, whose condition has none: each is drawn where it is chosen."""
+        outer, ways = self._before, []
+        for name in ("body", "orelse"):
+            self._before = []
+            setattr(node, name, self.visit(getattr(node, name)))
+            ways.append(self._before)
+        self._before = outer
+        if not any(ways):
+            return node
+        self._count += 1
+        asked = f"__asked{self._count}"
+        begin = [n for way in ways for s in way if isinstance(s, ast.Assign) and (n := _begun(s)) is not None]
+        test = statements(f"{asked} = not not TEST")
+        assert isinstance(test[0], ast.Assign)
+        test[0].value.operand.operand = node.test  # type: ignore[attr-defined]
+        # What a choice inside begins with is set before both ways.
+        drawn = ast.If(ast.Name(asked, ast.Load()), ways[0] or [ast.Pass()], ways[1])
+        self._before += at([*test, *begin, drawn], node)
+        node.test = ast.copy_location(ast.Name(asked, ast.Load()), node.test)
+        return node
 
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
@@ -108,13 +164,24 @@ class _Draws(ast.NodeTransformer):
         return at([found], node)[0]
 
 
+def _begun(assignment: ast.Assign) -> ast.stmt | None:
+    """Return what a variable of a draw or a choice is before; None of another assignment."""
+    (target,) = assignment.targets
+    assert isinstance(target, ast.Name)
+    if target.id.startswith("__asked"):
+        return statements(f"{target.id} = False")[0]
+    if not target.id.startswith("__drawn"):
+        return None
+    is_real = "__random(" in ast.unparse(assignment.value)
+    return statements(f"{target.id} = {0.0 if is_real else 0}")[0]
+
+
 def _refuse_draws(nodes: Sequence[ast.AST]) -> None:
     for node in _all(nodes):
         if _is_draw(node):
             reject(
                 node,
-                "a random number is drawn on a line of its own where it is not always needed: "
-                "'x = self.random()' before it, or inside the loop",
+                "a reduction draws no random number for each of its elements: write a loop, and draw inside it",
             )
 
 

@@ -86,10 +86,12 @@ def match_reduction(node: ast.Call) -> Reduction | None:
         if len(first.generators) != 1 or source.is_async:
             reject(node, "a reduction has one 'for' inside it: write a loop")
         if not (is_messages(source.iter) or is_out_edges(source.iter) or is_common_neighbors(source.iter)):
+            if not is_by_key:
+                return None  # of a vector, a tuple or a range (native/comprehensions.py)
             reject(
                 node,
-                f"{op}() can reduce messages, self.out_edges or self.common_neighbors(edge); this runs over "
-                "something else: write a loop, or of a vector compute with the whole, as in sum(v * v)",
+                f"{op}() can reduce messages, self.out_edges or self.common_neighbors(edge) by a key; this runs over "
+                "something else: write a loop",
             )
         reduction = Reduction(op, source.iter, source.target, first.elt, source.ifs, None, node)
         if is_by_key:
