@@ -298,6 +298,9 @@ def share_out(
     ([0, 1, 2], [0, 1], [[0, 2], [2, 3]])
     """
     cost = cost or Cost()
+    if not widths.size:  # every pair of a row and a segment has one edge
+        nobodys = np.zeros((0, 33), np.uint32)
+        return Shares(np.zeros(num_shares + 1, np.uint32), nobodys[:, 0], nobodys)
     own = cost.line * widths + cost.slice + cost.piece * are_pieces
     begins = np.ones(widths.size, dtype=np.bool_)
     begins[1:] = segments[1:] != segments[:-1]

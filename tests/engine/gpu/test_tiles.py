@@ -237,6 +237,13 @@ def test_every_slice_has_one_warp(slices: list[tuple[int, bool, int]], num_share
     assert found == list(range(len(slices)))
 
 
+def test_without_slices_no_block_has_a_task() -> None:
+    """As on a path, each of whose rows has one edge."""
+    shares = share_out(np.zeros(0, np.int64), np.zeros(0, np.bool_), np.zeros(0, np.int64), 3)
+    assert shares.first_tasks.tolist() == [0, 0, 0, 0]
+    assert (shares.segments.shape, shares.runs.shape) == ((0,), (0, 33))
+
+
 @given(st.lists(st.sampled_from([0, 1, 5, 33, 40, 200]), max_size=150))
 def test_slices_are_as_wide_as_their_longest_row(degrees: list[int]) -> None:
     rows = lay_out(np.array(degrees, np.uint32), descending=False)
