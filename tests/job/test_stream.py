@@ -10,6 +10,7 @@ import pytest
 from graphs import busy_graph
 from histories import History, histories
 from hypothesis import given, settings
+from monotone_programs import Lowest
 from thread_group import ThreadGroup, run_ranks
 
 import sigps
@@ -119,6 +120,21 @@ def test_many_batches_of_deletes_and_inserts(program: Vertex, directed: bool, we
             judge = Graph.from_edges(*edges, vertices=range(n), directed=directed)
             assert result.path == "incremental"
             np.testing.assert_array_equal(result[key], sigps.run(program, judge, device="cpu")[key])
+
+
+def test_messages_that_are_worse_than_earlier_ones_are_not_all_there_is() -> None:
+    """Vertex 2 sends -5 at first and 6 when it hears less itself: 3 takes the first one on any graph."""
+    graph = Graph.from_edges([0, 2, 3], [2, 3, 4], weights=[1.0, 1.0, 1.0])
+    with sigps.stream(Lowest(), graph, device="cpu", guard="incremental") as live:
+        result = live.apply(inserts=([2, 0], [4, 1], [0.5, -3.0]))
+        result = live.apply(inserts=([1], [2], [-1.0]))
+        result = live.apply(deletes=([2], [3]))
+        result = live.apply(inserts=([2], [3], [1.0]))
+        judge = Graph.from_edges(
+            [0, 3, 2, 0, 1, 2], [2, 4, 4, 1, 2, 3], weights=[1.0, 1.0, 0.5, -3.0, -1.0, 1.0]
+        )
+        assert result["least"].tolist() == sigps.run(Lowest(), judge, device="python")["least"].tolist()
+        assert "does not stand for all" in result.why
 
 
 class Reached(Vertex, message=bool):

@@ -116,3 +116,20 @@ class KeepsTheFirst(Vertex, message=Way):
             for edge in self.out_edges:
                 self.send(edge, Way(best.length + edge.weight, 0, self.id))
         self.vote_to_halt()
+
+
+class Lowest(Vertex, message=float):
+    """The least number that comes along a path; one vertex sends less in superstep 0 than it keeps."""
+
+    least: State[float] = inf
+
+    def compute(self, messages):
+        received = min(messages, default=9.0)
+        if received < self.least:
+            self.least = received
+            sent = received
+            if self.superstep == 0 and self.id == 2:
+                sent = -5.0
+            for edge in self.out_edges:
+                self.send(edge, sent + edge.weight)
+        self.vote_to_halt()

@@ -24,6 +24,7 @@ from sigps.compiler.proofs.linear import Linear, linear
 from sigps.compiler.proofs.monotone import Guess, all_answers, find_obstacle, meanings
 from sigps.compiler.proofs.opaque import Casts, Count, CountReadError, Superstep, Unknown, functions
 from sigps.compiler.proofs.rounds import Rounds, rounds
+from sigps.compiler.proofs.sent_keys import added_to_key
 
 __all__ = ["Incremental", "incremental", "within_tolerance"]
 
@@ -37,6 +38,7 @@ class Incremental:
         why: Why, in words.
         witnesses: States that are valid, and perhaps not those of a full run.
         sends_keys: Whether what a vertex sends after superstep 0 follows from its key alone.
+        record_is_key: Whether it is the key, and nothing else.
         level: Of a first arrival, the position among the states of the superstep in which a vertex acts.
         rounds: Of a program in rounds, what was proved.
         linear: Of a linear program, likewise.
@@ -46,6 +48,7 @@ class Incremental:
     why: str
     witnesses: tuple[str, ...] = ()
     sends_keys: bool = False
+    record_is_key: bool = False
     level: int = 0
     rounds: Rounds | None = None
     linear: Linear | None = None
@@ -85,10 +88,15 @@ def incremental(program: VertexProgram) -> Incremental:
         return Incremental("full", "compute() reads a degree or a count, which updates change")
     except Exception:  # an opaque value was used for more than it supports
         return Incremental("full", "it cannot be proved that compute() reads no degree and no count")
+    added = added_to_key(program)
+    if added is None:
+        why = "what a vertex sends may be worse than what it sent before, so its last message does not stand for all"
+        return Incremental("full", why)
     key = program.monotone.current
     witnesses = tuple(program.states[i].name for i in sorted(changed - {key}))
     why = "its fixed point does not depend on the order of messages"
-    return Incremental("monotone", why, witnesses, _sends_keys(program))
+    is_key = added == 0 and len(program.record) == 1
+    return Incremental("monotone", why, witnesses, _sends_keys(program), is_key)
 
 
 class _Other(Unknown):
