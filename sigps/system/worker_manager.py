@@ -242,6 +242,8 @@ class WorkerManager:
                     )
                 order = self._group.broadcast({"capacities": master.capacities if master else []})
                 needs = executable.spec.needs(executable, program, self.graph, self._group.size)
+                if options.asynchronous is True:  # its blocks are of neighbouring ids, which edges join
+                    needs = needs._replace(degree_order=False)
                 capacities = tuple(order["capacities"])
             with status.during("partitioning"):
                 assignment, subgraph = partition_of(self.graph, method, capacities, needs, self.num_threads)

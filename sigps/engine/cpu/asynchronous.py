@@ -163,9 +163,7 @@ class Contraction:
         crew, size = self._rounds.crew, state.subgraph.num_owned + state.subgraph.num_ghosts
         self._inside = MOST_TURNS if schedule.most_inside is None else schedule.most_inside
         self._waits = np.zeros(state.subgraph.num_owned, dtype=np.uint8)
-        self._own = [
-            (np.zeros(crew.num_blocks, dtype=np.uint8), self._waits) for _ in range(state.threads.count)
-        ]
+        self._touched = [np.zeros(crew.num_blocks, dtype=np.uint8) for _ in range(state.threads.count)]
         self._changed = np.zeros(size, dtype=np.uint8)  # since records crossed
         self._blocks = crew.blocks(self._changed[: state.subgraph.num_owned], np.int64(0), np.dtype(np.int64))
         self._is_quiet, self._num_changes = True, 0
@@ -220,8 +218,16 @@ class Contraction:
 
     def _work(self) -> NDArray[np.int64]:
         arguments = self._state.arguments()._replace(superstep=2, aggregates=self._cells(1))
-        given = np.int64(0), self._inside, arguments, self._own
+        have_all_sent = self._have_all_sent()
+        own = [(touched, self._waits, have_all_sent) for touched in self._touched]
+        given = np.int64(0), self._inside, arguments, own
         return self._rounds.crew.run(self._blocks, *given, most_edges=self._rounds.most_edges)
+
+    def _have_all_sent(self) -> bool:
+        """Tell whether each in-neighbour of a vertex has a record, so that none is asked. O(vertices)."""
+        num_owned, sent = self._state.subgraph.num_owned, self._state.read.sent
+        have_sent = (sent[:num_owned] != 0) | (self._state.subgraph.out_degrees == 0)
+        return bool(have_sent.all() and sent[num_owned:].all())
 
     def _cells(self, count: int) -> tuple[Any, ...]:
         return tuple(dtype.type(count) for dtype in self._state.program.aggregate_dtypes)

@@ -22,7 +22,7 @@ __all__ = ["MOST_TURNS", "Crew", "Schedule", "block_bits", "contraction_bits"]
 _MOST_WORK = 1 << 22
 """Edges that a core reads before all come back, in some ten milliseconds, so that a run can be interrupted."""
 
-MOST_TURNS = 2
+MOST_TURNS = 1
 """Turns of a contraction in a block before another is taken."""
 
 _MOST_IDLE = 1 << 12
@@ -58,14 +58,14 @@ def block_bits(num_vertices: int, num_edges: int, num_threads: int) -> int:
 
 
 def contraction_bits(num_vertices: int, num_threads: int) -> int:
-    """Return how many vertices a block of a contraction has, as a power of two: as many as leave each core two blocks.
+    """Return how many vertices a block of a contraction has, as a power of two: as many as leave each core 32 blocks.
 
-    Most edges are then within a block, and turns in it stand for sweeps.
+    With two a core that has the light blocks computes them over and over, while another is at the heavy ones.
 
     >>> contraction_bits(325_557, 2), contraction_bits(100, 2)
-    (16, 4)
+    (12, 4)
     """
-    return min(16, max(4, (num_vertices // (2 * num_threads)).bit_length() - 1))
+    return min(16, max(4, (num_vertices // (32 * num_threads)).bit_length() - 1))
 
 
 class Crew:

@@ -23,10 +23,10 @@ __all__ = ["run_contraction"]
 def run_contraction(f: Functions) -> Loop:
     """Take and compute blocks until none is marked and none is taken, or for a while; one core of `cores`.
 
-    `own` is `touched` [blocks], zeroed, of this core alone, and `waits` [n], 1 where a vertex is to be computed.
-    `blocks.dirty` becomes 1 where a vertex changed. The first aggregator counts the vertices that changed. Returns the
-    vertices that computed, the blocks taken, the edges that these have, the edges that were read, and how often a
-    vertex changed.
+    `own` is `touched` [blocks], zeroed, of this core alone; `waits` [n], 1 where a vertex is to be computed; and
+    whether all in-neighbours have a record, so that none is asked. `blocks.dirty` becomes 1 where a vertex changed. The
+    first aggregator counts the vertices that changed. Returns the vertices that computed, the blocks taken, the edges
+    that these have, the edges that were read, and how often a vertex changed.
     """
     deliver, merge, compute_vertex, commit = f.deliver, f.merge, f.compute_vertex, f.commit
 
@@ -39,7 +39,7 @@ def run_contraction(f: Functions) -> Loop:
         core, cores, limits, arguments, in_edges, out_edges, owned, fields, outbox, empty, contributions, total,
         blocks, own,
     ):  # fmt: skip
-        touched, waits = own
+        touched, waits, have_all_sent = own
         offsets, stops, sources, columns = in_edges.offsets, in_edges.stops, in_edges.ends, in_edges.columns
         ids, records, bits = owned.ids, outbox.records, limits.bits
         n = len(fields.status)
@@ -72,7 +72,7 @@ def run_contraction(f: Functions) -> Loop:
                     has = False
                     for e in range(offsets[v], stops[v]):
                         s = sources[e]
-                        if outbox.sent[s] != 0:
+                        if have_all_sent or outbox.sent[s] != 0:
                             passes, value = deliver(
                                 arguments, load_row(records, s), ids, s, v, load_row(columns, e)
                             )

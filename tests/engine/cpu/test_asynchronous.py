@@ -36,7 +36,7 @@ from sigps import (
 )
 from sigps.apps import SSSP, WCC
 from sigps.engine import fixed_points
-from sigps.engine.cpu import asynchronous
+from sigps.engine.cpu import asynchronous, spec
 from sigps.engine.cpu.crew import Schedule
 from sigps.engine.cpu.engine import Engine
 from sigps.job.preparing import turned
@@ -444,6 +444,54 @@ def test_contractions_end_near_the_fixed_point(make: Any, seed: int, determinist
         engine = compiled(make(), graph, threads, blocks=schedule, deterministic=deterministic)
         assert engine.lease(1 << 62).ended
         np.testing.assert_allclose(engine.fields()[name], expected, rtol=0, atol=1e-6)
+
+
+class Heard(Vertex, message=float, asynchronous=0.5):
+    """As Halves, but every third vertex never sends; a message is never nothing, whatever its sender has."""
+
+    value: State[float] = 0.0
+    moved = Aggregator.any()
+
+    def compute(self, messages):
+        """Send until nobody moved."""
+        if self.superstep > 1 and not self.moved:
+            self.vote_to_halt()
+            return
+        if self.superstep > 0 and self.in_degree > 0:
+            value = 0.5 * sum(messages) / self.in_degree
+            self.moved += abs(value - self.value) > 1e-10
+            self.value = value
+        if self.id % 3 > 0:
+            for edge in self.out_edges:
+                self.send(edge, self.value + edge.weight)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("seed", range(4))
+def test_contractions_read_only_what_was_sent(seed: int, ranks: int) -> None:
+    def build(group: Any = None) -> Graph:
+        ends = np.random.default_rng(seed).integers(0, 40, (2, 160))
+        return Graph.from_edges(*ends, weights=np.full(160, 5.0), group=group)
+
+    expected = run(Heard(), build(), device="python")["value"]
+    found = run_on(ranks, Heard(), build, threads=2)["value"]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8)
+
+
+def test_blocks_are_of_neighbouring_ids(monkeypatch: Any) -> None:
+    by_degree: list[bool] = []
+
+    def made(context: Any) -> Engine:
+        by_degree.append(context.subgraph.gids is not None)
+        return make(context)
+
+    make = spec.SPEC.make
+    monkeypatch.setattr(spec, "_gains_by_degree", lambda program, graph: True)
+    monkeypatch.setattr(type(spec.SPEC), "make", lambda self, context: made(context))
+    graph = drawn(3, [1.0])
+    for is_free in (False, True):
+        run(Rank(), graph, device="cpu", asynchronous=is_free)
+    assert by_degree == [True, False]
 
 
 def test_contractions_compute_only_what_waits() -> None:
