@@ -31,8 +31,8 @@ from sigps.model.vertex import Vertex
 
 __all__ = ["SPEC"]
 
-_SHARED_BYTES = 232_448
-"""The shared memory of a block of an NVIDIA H100 or H200, for which tiles are counted where there is no GPU."""
+_SHARED_BYTES, _NUM_SMS = 232_448, 132
+"""The shared memory of a block, and multiprocessors, of an NVIDIA H200, for which tiles are counted without a GPU."""
 
 
 class GpuSpec(EngineSpec):
@@ -191,22 +191,30 @@ class GpuSpec(EngineSpec):
         return functools.partial(count_share, executable.code.gpu)
 
     def explained(self, program: VertexProgram, graph: Graph) -> dict[str, str]:
-        """Return whether in-edges would lie in tiles: counted as a run counts, for the GPU that is here or an H200."""
+        """Return whether in-edges would lie in tiles, and what they would take of the GPU's memory, to the byte.
+
+        Counted as a run counts, for the GPU that is here or an H200.
+        """
         from sigps.compiler.cuda.compile import macros_of
         from sigps.device.cuda import find_gpu
-        from sigps.engine.gpu.tiling import count_on_host, find_tiling_obstacle, segment_size
+        from sigps.engine.gpu.tile_sizes import measure_tiles
+        from sigps.engine.gpu.tiling import Tiling, count_on_host, find_tiling_obstacle, segment_size
         from sigps.kernels.cpu.layout import number_by_degree
 
         defines = macros_of(program, graph.column_types(), narrow_ids=_are_narrow(graph))
         if obstacle := find_tiling_obstacle(program, defines):
             return {"tiles": f"no: {obstacle}"}
-        shared_bytes = _SHARED_BYTES if self.missing() else find_gpu().shared_bytes
+        gpu = None if self.missing() else find_gpu()
+        shared_bytes, num_sms = (gpu.shared_bytes, gpu.num_sms) if gpu else (_SHARED_BYTES, _NUM_SMS)
         size = segment_size(int(defines["SIGPS_RECORD_BYTES"]), shared_bytes)
         inward = graph.in_edges()
         lids, _ = number_by_degree(np.diff(inward.offsets).astype(np.uint32))
         counts = count_on_host(inward.offsets, inward.sources, lids, size)
         why = f"{counts}, in segments of {size:,}"
-        return {"tiles": f"no: {why}; {reason}" if (reason := counts.reason_against) else f"yes: {why}"}
+        if reason := counts.reason_against:
+            return {"tiles": f"no: {why}; {reason}"}
+        sizes = measure_tiles(inward.offsets, inward.sources, lids, Tiling(size, num_sms))
+        return {"tiles": f"yes: {why}", "tile bytes": f"{sizes.num_bytes:,}, without columns of edges"}
 
     def _memory(self, program: VertexProgram, graph: Graph, rank_on_host: int) -> dict[str, Any]:
         """Compare what a run takes on this rank's GPU with what that has."""
