@@ -90,9 +90,8 @@ def run_contraction(f: Functions) -> Loop:
                         blocks.dirty[v] = 1
                         for e in range(out_edges.offsets[v], out_edges.stops[v]):
                             t = out_edges.ends[e]
-                            if waits[t] == 0:
-                                waits[t] = 1
-                                touched[np.int64(t) >> bits] = 1
+                            waits[t] = 1
+                            touched[np.int64(t) >> bits] = 1
                 changed += moved
             if moved == 0:
                 touched[found] = 0
