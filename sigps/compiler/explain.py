@@ -170,7 +170,10 @@ def _barriers(program: VertexProgram) -> str:
         return f"needed: {program.barrier_reason}"
     if (factor := program.asynchronous.factor) is not None:
         end = f"within such a change / (1 - {factor}) of the fixed point, in the norm in which it is one"
-        return f"not needed: declared a contraction by {factor}. It ends where no vertex changes, {end}"
+        alone = "by itself after 16 supersteps that progress slowly, on one rank of CPU cores"
+        return (
+            f"not needed: declared a contraction by {factor}. It ends where no vertex changes, {end}; {alone}"
+        )
     parents = ", where weights are whole numbers" if program.asynchronous.has_parents else ""
     return f"not needed: with asynchronous=True the result is the same, bit for bit{parents}"
 

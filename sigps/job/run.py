@@ -85,9 +85,10 @@ def run(
         precision: The array type of Python's `float`: float32 for `"single"`, in which a GPU also computes.
         asynchronous: False: the supersteps of the program model. `"auto"`: values may be sent out of turn where the
             result is provably the same: then the supersteps are other ones, and cheaper, or the result is found at
-            once; with `max_supersteps`, `checkpoint`, `schedule="edge"` and on `"python"` as False. True: no barriers
-            at all: cores compute blocks of vertices until nothing changes, with the same result (`sigps explain` says
-            of which programs). Only on CPU cores, one rank.
+            once; a declared contraction goes on without barriers where supersteps progress slowly; with
+            `max_supersteps`, `checkpoint`, `schedule="edge"` and on `"python"` as False. True: no barriers at all:
+            cores compute blocks of vertices until nothing changes, with the same result (`sigps explain` says of which
+            programs). Only on CPU cores.
         threads: Threads of each rank on the CPU; None for its share of the host's cores.
         transport: How records cross between ranks: `"peer"` writes them into the memory of other GPUs of the host,
             `"nccl"` lets NCCL move them between GPUs of one host or several, `"mpi"` brings them through host

@@ -137,7 +137,8 @@ def why_apart(program: VertexProgram | None, options: Mapping[str, Any], varied:
     asynchronous = options.get("asynchronous", "auto")
     if asynchronous is True or options.get("schedule", "vertex") != "vertex":
         return "asynchronous=True and schedule='edge' have one run at a time"
-    if asynchronous and (program.priority_form is not None or program.path_lengths is not None):
+    contracts = program.asynchronous is not None and program.asynchronous.factor is not None
+    if asynchronous and (contracts or program.priority_form is not None or program.path_lengths is not None):
         return "alone its supersteps may be other ones; asynchronous=False has those of BSP"
     sums_messages = any(op in _SUMS for op in program.slot_ops)
     sums_floats = any(a.kind == "sum" and a.field.dtype().base.kind == "f" for a in program.aggregators)

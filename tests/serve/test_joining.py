@@ -25,6 +25,23 @@ from sigps.serve.joining import Times, first_lease, most_lanes, why_apart
 GRAPH = sigps.generate("rmat", scale=8, seed=1, weights="random")
 
 
+class Fading(Vertex, message=float, asynchronous=0.5):
+    """A declared contraction, whose messages are not added up."""
+
+    step: Param[float] = 1.0
+    moved = Aggregator.any()
+    value: State[float] = 0.0
+
+    def compute(self, messages):
+        if self.superstep > 1 and not self.moved:
+            self.vote_to_halt()
+            return
+        value = self.step + 0.5 * max(messages, default=0.0)
+        self.moved += abs(value - self.value) > 1e-6
+        self.value = value
+        self.send_to_neighbors(self.value)
+
+
 class Counts(Vertex, message=int):
     """A sum over vertices, of whole numbers."""
 
@@ -287,6 +304,8 @@ def test_a_first_run_that_waited_for_compiled_code_does_not_count_for_ever() -> 
         (BFS(source=0), ["source"], {}, ""),
         (SSSP(source=0), ["source"], {}, "supersteps may be other ones"),
         (SSSP(source=0), ["source"], {"asynchronous": False}, ""),
+        (Fading(), ["step"], {}, "supersteps may be other ones"),
+        (Fading(), ["step"], {"asynchronous": False}, ""),
         (BFS(source=0), ["source"], {"asynchronous": True}, "one run at a time"),
         (BFS(source=0), ["source"], {"schedule": "edge"}, "one run at a time"),
         (PageRank(), ["damping"], {}, "rounded otherwise"),

@@ -30,7 +30,7 @@ from sigps.errors import ConfigError
 from sigps.kernels.cpu.arguments import HALTED
 from sigps.kernels.cpu.asynchronous import Blocks
 
-__all__ = ["Asynchronous", "Automatic", "Contraction"]
+__all__ = ["Asynchronous", "Automatic", "Contraction", "have_all_sent"]
 
 log = logging.getLogger(__name__)
 
@@ -218,16 +218,10 @@ class Contraction:
 
     def _work(self) -> NDArray[np.int64]:
         arguments = self._state.arguments()._replace(superstep=2, aggregates=self._cells(1))
-        have_all_sent = self._have_all_sent()
-        own = [(touched, self._waits, have_all_sent) for touched in self._touched]
+        no_test = have_all_sent(self._state)
+        own = [(touched, self._waits, no_test) for touched in self._touched]
         given = np.int64(0), self._inside, arguments, own
         return self._rounds.crew.run(self._blocks, *given, most_edges=self._rounds.most_edges)
-
-    def _have_all_sent(self) -> bool:
-        """Tell whether each in-neighbour of a vertex has a record, so that none is asked. O(vertices)."""
-        num_owned, sent = self._state.subgraph.num_owned, self._state.read.sent
-        have_sent = (sent[:num_owned] != 0) | (self._state.subgraph.out_degrees == 0)
-        return bool(have_sent.all() and sent[num_owned:].all())
 
     def _cells(self, count: int) -> tuple[Any, ...]:
         return tuple(dtype.type(count) for dtype in self._state.program.aggregate_dtypes)
@@ -291,6 +285,13 @@ class Rounds:
             block_edges,
         )
         return Done((stats,), marked, 0)
+
+
+def have_all_sent(state: RunState) -> bool:
+    """Tell whether each in-neighbour of a vertex has a record, so that none is asked. O(vertices)."""
+    num_owned, sent = state.subgraph.num_owned, state.read.sent
+    have_sent = (sent[:num_owned] != 0) | (state.subgraph.out_degrees == 0)
+    return bool(have_sent.all() and sent[num_owned:].all())
 
 
 def targets_of(senders: NDArray[Any], state: RunState) -> Any:

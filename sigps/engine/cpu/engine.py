@@ -131,6 +131,10 @@ class Engine:
                 self._fused = path_lengths(state, program.path_lengths, supersteps)
             if self._fused is supersteps and kept is not None and self._has_order:
                 self._fused = self._automatic(supersteps)
+            if program.asynchronous is not None and program.asynchronous.factor is not None:
+                from sigps.engine.cpu.progress import contraction
+
+                self._fused = contraction(state, self._records, supersteps)
         if isinstance(self._fused, FusedSupersteps):
             self._fused.begins = self._begins_fused and self._has_order and self._order is None
         self._ghosts = np.empty(0, dtype=np.int64)

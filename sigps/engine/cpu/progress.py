@@ -1,0 +1,115 @@
+"""Declared contractions with `asynchronous="auto"`: supersteps first, and none after those where they progress slowly.
+
+What is measured: the change of all states in two supersteps of the first, of which the rate follows by which a
+superstep makes it smaller; and how many edges join vertices of near ids, so that blocks have them
+(`fixed_points.contracts_without_barriers`).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.engine.cpu.asynchronous import Contraction, have_all_sent
+from sigps.engine.cpu.crew import Schedule
+from sigps.engine.cpu.records import Records
+from sigps.engine.cpu.run_state import RunState
+from sigps.engine.fixed_points import LEAST_EDGES, NEAR_IDS, contracts_without_barriers
+from sigps.engine.partition.subgraph import Subgraph
+from sigps.engine.superstep import Done, Fused
+
+__all__ = ["SlowContraction", "contraction", "share_of_near_edges"]
+
+log = logging.getLogger(__name__)
+
+_EARLY, _LATE = 11, 15
+"""Supersteps whose changes are compared."""
+
+_SAMPLE = 1 << 14
+"""Vertices, and edges, that are looked at at most."""
+
+
+def contraction(state: RunState, records: Records, supersteps: Fused | None) -> Fused | None:
+    """Return what runs a declared contraction by itself; `supersteps` where there is nothing to decide from."""
+    if state.deterministic or state.subgraph.incoming.num_edges < LEAST_EDGES or not _floats(state):
+        return supersteps
+    return SlowContraction(supersteps, state, records)
+
+
+class SlowContraction:
+    """Runs the first supersteps of a declared contraction, and goes on without barriers where that pays; on one rank.
+
+    Args:
+        supersteps: What runs several supersteps at once, or None.
+        state: What the run keeps.
+        records: What it sends.
+    """
+
+    def __init__(self, supersteps: Fused | None, state: RunState, records: Records) -> None:
+        self._supersteps, self._state, self._records = supersteps, state, records
+        self._free: Contraction | None = None
+        self._before: list[NDArray[Any]] = []
+        self._changes: dict[int, float] = {}
+        self._is_decided = False
+
+    def run(self, most_supersteps: int) -> Done | None:
+        """Run at most so many of the first supersteps, or to the end; None where the loop is to run the next one."""
+        if not self._is_decided:
+            most_supersteps = min(most_supersteps, self._look())
+        if self._free is not None:
+            return self._free.run(most_supersteps)
+        return self._supersteps.run(most_supersteps) if self._supersteps else None
+
+    def _look(self) -> int:
+        """Take note of what the next superstep begins with; return how many may run before the next look."""
+        superstep = self._state.superstep
+        if superstep in (_EARLY + 1, _LATE + 1):
+            self._changes[superstep] = _difference(_floats(self._state), self._before)
+        if superstep > _LATE:
+            self._decide()
+            return _LATE
+        if superstep in (_EARLY, _LATE):
+            self._before = [values.copy() for values in _floats(self._state)]
+            return 1
+        return (_EARLY if superstep < _EARLY else _LATE) - superstep
+
+    def _decide(self) -> None:
+        self._is_decided = True
+        state = self._state
+        claim = state.program.asynchronous
+        assert claim is not None
+        assert claim.factor is not None
+        early, late = (self._changes.get(superstep, 0.0) for superstep in (_EARLY + 1, _LATE + 1))
+        rate = (late / early) ** (1 / (_LATE - _EARLY)) if early > 0 else 0.0
+        near = state.subgraph.derived("near edges", lambda: share_of_near_edges(state.subgraph))
+        why, is_free = contracts_without_barriers(factor=claim.factor, rate=rate, near=near)
+        if is_free and not have_all_sent(state):
+            why, is_free = "some vertices sent nothing in the last superstep", False
+        goes_on = "without barriers" if is_free else "by supersteps"
+        log.info("%s goes on %s after %d supersteps: %s", state.program.name, goes_on, state.superstep, why)
+        if is_free:
+            self._free = Contraction(state, self._records, Schedule())
+
+
+def share_of_near_edges(subgraph: Subgraph) -> float:
+    """Return how many of the edges join vertices of near ids, from 0 to 1; of a sample, by numbers in the graph."""
+    offsets, sources = subgraph.incoming.offsets, subgraph.incoming.ends
+    edges = np.arange(0, sources.size, max(1, sources.size // _SAMPLE))
+    ends = np.searchsorted(offsets, edges, side="right") - 1, sources[edges].astype(np.int64)
+    if subgraph.gids is not None:
+        ends = subgraph.gids[ends[0]], subgraph.gids[ends[1]]
+    return float(np.mean(np.abs(ends[0].astype(np.int64) - ends[1].astype(np.int64)) < NEAR_IDS))
+
+
+def _floats(state: RunState) -> list[NDArray[Any]]:
+    """Return the states that are floating-point numbers, of every so many vertices."""
+    step = max(1, state.subgraph.num_owned // _SAMPLE)
+    return [values[::step] for values in state.fields.states if values.dtype.kind == "f"]
+
+
+def _difference(now: list[NDArray[Any]], before: list[NDArray[Any]]) -> float:
+    with np.errstate(all="ignore"):  # what is no number decides for supersteps
+        return sum(float(np.abs(a - b).sum(dtype=np.float64)) for a, b in zip(now, before, strict=True))
