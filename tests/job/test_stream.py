@@ -211,6 +211,20 @@ def test_levels_and_parents_are_those_of_a_full_run(history: History) -> None:
             assert result.path == ("full" if live.graph.update.is_renumbered else "incremental")
 
 
+@pytest.mark.parametrize("program", [BFS(source=0), SSSP(source=0), WCC()])
+def test_full_runs_when_vertices_have_come_behind_all_others(program: Vertex) -> None:
+    sources, targets = np.zeros(2, int), np.array([1, 2])
+    graph = Graph.from_edges(sources, targets, directed=False)
+    with sigps.stream(program, graph, device="cpu", guard="full", asynchronous=False, threads=1) as live:
+        for first in (3, 5, 40, 200):
+            more = np.arange(first, 2 * first)
+            result = live.apply(inserts=(more // 2, more))
+            sources, targets = np.append(sources, more // 2), np.append(targets, more)
+            judge = Graph.from_edges(sources, targets, directed=False)
+            assert is_equal(result, sigps.run(program, judge, device="python"))
+            assert result.why == "guard='full'"
+
+
 def test_a_source_that_comes_later() -> None:
     graph = Graph.from_edges([0, 1], [1, 2])
     with sigps.stream(Reached(source=7, least=0.0), graph, device="cpu", guard="incremental") as live:

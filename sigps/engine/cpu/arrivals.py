@@ -83,7 +83,7 @@ class ArrivalEngine(LiveEngine):
         old = state.subgraph.num_owned
         begin = self._extend(num_owned, ids)
         state.write, state.read = state.native.outbox(num_owned), state.native.outbox(num_owned)
-        self._records = self._make_records(state, None, None)
+        self._records.grow(num_owned)
         self._begin = _joined(self._begin, begin)
         self._renew_fused()
         self._run_first(np.arange(old, num_owned, dtype=np.uint32))

@@ -119,9 +119,11 @@ class Records:
             state.write.sent.fill(0)
 
     def grow(self, num_owned: int) -> None:
-        """Take so many owned vertices: new ones are of the last range."""
+        """Take so many owned vertices: new ones are of the last range, and all of them could send."""
         last = max(range(len(self._ranges)), key=lambda i: self._ranges[i][1])
-        self._ranges[last] = self._ranges[last][0], np.uint64(num_owned)
+        begin, end = self._ranges[last]
+        self._ranges[last] = begin, np.uint64(num_owned)
+        self._could_send += num_owned - int(end)
 
     def put(self, targets: NDArray[np.int64], messages: Arrays) -> None:
         """Let the next superstep read messages, by local id, instead of records: those of an interpreter's log."""
