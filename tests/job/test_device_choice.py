@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from battery import BATTERY
 from cells import program_of
-from edge_programs import Marks
+from edge_programs import Marks, Mirrors
 from equality_programs import Jump, TwoLetters
 from thread_group import ThreadGroup, run_ranks
 
@@ -201,14 +201,15 @@ def test_values_on_edges_go_to_gpus_among_which_nccl_moves(
 
 
 @pytest.mark.usefixtures("any_size_pays")
-def test_common_neighbours_stay_on_the_cpu(
+def test_common_neighbours_stay_on_the_cpu_where_lanes_do_not_share_what_is_done_with_them(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     machine = Asked(monkeypatch)
     with caplog.at_level(logging.INFO, logger="sigps"):
-        assert chosen(BiTriDN(), BATTERY["grid"].build()) == "cpu"
+        assert chosen(Mirrors(), BATTERY["grid"].build()) == "cpu"
     assert "a GPU takes longer for common_neighbors()" in caplog.text
     assert machine.times == 0
+    assert chosen(BiTriDN(), BATTERY["grid"].build()) == "cuda"
 
 
 def facts_of_each(without_nccl: str = "") -> Callable[[Gpu], dict[str, Any]]:
