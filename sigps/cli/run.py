@@ -199,6 +199,15 @@ def _print_job(job: JobConfig, out: Console) -> None:
     out.print(f"{text}\n{job.name} is good; nothing was run", markup=False)
 
 
+def _precision_text(result: Result) -> str:
+    """Say in which precision floats were computed; nothing of programs without floats, and of the interpreter."""
+    record = result.record
+    derived = None if record is None else record.derived
+    if record is None or derived is None or not any(d.base.kind == "f" for d in derived.state_dtypes):
+        return ""
+    return f", in {record.precision} precision"
+
+
 def _print_result(job: JobConfig, result: Result, group: Group, out: Console) -> None:
     """Print the statistics and the highest values. Collective: each rank sends its own highest."""
     from sigps.cli.report import superstep_table, top_table, trace_text
@@ -206,7 +215,7 @@ def _print_result(job: JobConfig, result: Result, group: Group, out: Console) ->
 
     out.print(superstep_table(result.stats))
     ranks = f", {group.size} ranks" if group.size > 1 else ""
-    out.print(result.summary() + ranks, markup=False)
+    out.print(result.summary() + ranks + _precision_text(result), markup=False)
     if result.aggregators:
         values = ", ".join(f"{name} {value}" for name, value in result.aggregators.items())
         out.print(f"aggregators at the end: {values}", markup=False)

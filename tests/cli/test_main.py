@@ -98,6 +98,27 @@ def test_a_job_prints_the_whole_account(run: Run, job: Path) -> None:
     assert lines[-1].startswith("took ")
 
 
+@pytest.mark.parametrize(
+    ("program", "options", "said"),
+    [
+        ("SSSP", (), ", in double precision"),
+        ("SSSP", ("--set", "engine.precision=single"), ", in single precision"),
+        ("SSSP", ("--set", "engine.device=python"), ""),
+        ("BFS", (), ""),
+    ],
+)
+def test_a_job_says_in_which_precision_floats_were_computed(
+    program: str, options: tuple[str, ...], said: str, run: Run, job: Path
+) -> None:
+    job.write_text(
+        f"program: sigps.apps:{program}\nparams: {{source: 10}}\ngraph: {{path: graph.txt, weights: 2}}\noutput: {{top: 0}}\n"
+    )
+    ended = run("run", job, *options)
+    assert ended.code == 0, ended.err
+    (line,) = (line for line in ended.out.splitlines() if line.startswith("converged: "))
+    assert re.sub(".*on device (python|cpu)", "", line) == said
+
+
 def test_a_job_says_where_its_time_went(job: Path) -> None:
     started = time.monotonic()
     command = [sys.executable, "-m", "sigps", "run", str(job)]
