@@ -26,8 +26,8 @@ __all__ = ["explain"]
 )
 @click.option(
     "--precision",
-    type=click.Choice(["single", "double"]),
-    default="double",
+    type=click.Choice(["auto", "single", "double"]),
+    default="auto",
     show_default=True,
     help="Of the run on the graph.",
 )
@@ -67,11 +67,11 @@ def _on_graph(
     from sigps.engine.table import ENGINES
     from sigps.graph.load import load
     from sigps.job.config import load_options
-    from sigps.job.preparing import turned
+    from sigps.job.preparing import precision_of, turned
 
     program = example_of(cls, params)
     graph = turned(load(path, **load_options(options)), program)
-    derived = analyse(program, precision)
+    derived = analyse(program, precision_of(program, precision))
     yield f"\non {path}: {graph.num_vertices:,} vertices, {graph.num_edges:,} stored edges"
     for spec in ENGINES:
         for name, text in spec.explained(derived, graph).items() if spec.is_compiled else ():

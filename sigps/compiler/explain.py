@@ -28,7 +28,7 @@ def explain(program: type[Vertex], *, with_source: bool = False, **params: Any) 
     Raises:
         CompileError: If the class cannot be compiled.
     """
-    derived = analyse(example_of(program, params))
+    derived = analyse(example_of(program, params), program.declaration.precision)
     text = described(derived, program.declaration)
     return f"{text}\n\ngenerated functions\n\n{derived.source}" if with_source else text
 
@@ -74,6 +74,7 @@ def _declared(program: VertexProgram, declared: Declaration) -> str:
         "required": "; ".join(condition for _, condition in declared.conditions),
         "aggregators": ", ".join(kinds) or "none",
         "message": ", ".join(map(_described, program.message)) or "none",
+        "precision": "single, where a run does not say" if declared.precision == "single" else "",
     }
     return "\n".join(lines + [f"  {name:<12} {value}" for name, value in rows.items() if value])
 

@@ -144,7 +144,7 @@ class EngineSection(Section):
     deterministic: bool = False
     schedule: Literal["vertex", "edge"] = "vertex"
     direction: Literal["auto", "push", "pull"] = "auto"
-    precision: Literal["single", "double"] = "double"
+    precision: Literal["auto", "single", "double"] = "auto"
     asynchronous: Annotated[Any, AfterValidator(_asynchronous)] = "auto"
     threads: Count | None = None
     trace: list[VertexId] | None = None

@@ -41,6 +41,7 @@ __all__ = [
     "check_program",
     "check_schedule",
     "check_without_barriers",
+    "precision_of",
     "prepared",
     "seeded",
     "turned",
@@ -48,7 +49,8 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
-Precision = Literal["single", "double"]
+Precision = Literal["auto", "single", "double"]
+"""As a run is asked for: `"auto"` is what the program declares."""
 
 
 class Prepared(NamedTuple):
@@ -124,10 +126,11 @@ def prepared(
     if trace is not None and device not in (able := tracing_devices()):
         raise ConfigError(f"trace= works on device={able[0]!r}; this run has {device!r}")
     program = seeded(program, seed)
+    width = precision_of(program, precision)
     if isinstance(program, Vertex):
-        given = together(lambda: initial_values(program, graph, initial, precision), graph.group)
+        given = together(lambda: initial_values(program, graph, initial, width), graph.group)
         program = with_initial(program, given)
-    derived = check_program(program, device, precision)
+    derived = check_program(program, device, width)
     check_schedule(schedule, direction, device, derived)
     if asynchronous is True:
         of_supersteps = {
@@ -147,7 +150,7 @@ def prepared(
     options = RunOptions(
         deterministic=deterministic,
         forced=None if direction == "auto" else direction,
-        precision=precision,
+        precision=width,
         asynchronous=asynchronous
         if asynchronous is True or (max_supersteps is None and checkpoint is None and schedule == "vertex")
         else False,
@@ -170,14 +173,12 @@ def prepared(
         graph = manager.graph = turned(graph, program)
     bound = bind_ids(program, graph)
     if any(isinstance(f.type, VectorType) and f.is_vertex_id for f in bound.declaration.params):
-        derived = check_program(
-            bound, device, precision
-        )  # vectors are constants: strings are numbers only now
+        derived = check_program(bound, device, width)  # vectors are constants: strings are numbers only now
     check_ids(program, graph)
     _check_columns(derived, graph)
     if not streams:
         _warn_of_rounding(program, graph, derived)
-    columns = together(lambda: column_values(program, graph, precision), graph.group)
+    columns = together(lambda: column_values(program, graph, width), graph.group)
     facts = RunFacts(
         graph.num_vertices,
         graph.num_edges,
@@ -203,6 +204,13 @@ def prepared(
     return Prepared(program, bound, graph, manager, facts, executable, options, why)
 
 
+def precision_of(program: object, asked: Precision) -> Literal["single", "double"]:
+    """Return the precision of a run: as it is asked for, or what the program declares."""
+    if asked != "auto":
+        return asked
+    return program.declaration.precision if isinstance(program, Vertex) else "double"
+
+
 def seeded(program: Vertex, seed: int) -> Vertex:
     """Return a program whose random numbers follow a seed."""
     if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or not 0 <= seed < 2**63:
@@ -215,7 +223,7 @@ def seeded(program: Vertex, seed: int) -> Vertex:
 
 
 @spent_on("compile")
-def check_program(program: Vertex, device: str, precision: Precision = "double") -> Any:
+def check_program(program: Vertex, device: str, precision: Precision = "auto") -> Any:
     """Compile what can be compiled before any graph is read; None for the interpreter.
 
     Raises:
@@ -228,7 +236,7 @@ def check_program(program: Vertex, device: str, precision: Precision = "double")
         return None
     from sigps.compiler.frontend.analysis import analyse
 
-    return analyse(program, precision)
+    return analyse(program, precision_of(program, precision))
 
 
 def check_device(device: str) -> None:
@@ -360,7 +368,7 @@ def _check_options(
     choices = {
         "schedule": (schedule, ("vertex", "edge")),
         "direction": (direction, ("auto", "push", "pull")),
-        "precision": (precision, ("single", "double")),
+        "precision": (precision, ("auto", "single", "double")),
         "transport": (transport, ("auto", "mpi", "nccl", "peer")),
         "tiles": (tiles, ("auto", "always", "never")),
     }

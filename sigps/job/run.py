@@ -46,7 +46,7 @@ def run(
     gather: bool = True,
     schedule: Schedule = "vertex",
     direction: Literal["auto", "push", "pull"] = "auto",
-    precision: Precision = "double",
+    precision: Precision = "auto",
     asynchronous: bool | Literal["auto"] = "auto",
     threads: int | None = None,
     transport: Literal["auto", "mpi", "nccl", "peer"] = "auto",
@@ -82,7 +82,8 @@ def run(
             edge; every superstep goes along all edges, in equal pieces, and asks each whether its source sent. The
             result is the same; no search ends early, and no message is left out. For comparison: it is slower.
         direction: Force `"push"` or `"pull"`; the result is the same.
-        precision: The array type of Python's `float`: float32 for `"single"`, in which a GPU also computes.
+        precision: The array type of Python's `float`: float32 for `"single"`, in which a GPU also computes; `"auto"` is
+            what the program declares (`class Ranks(Vertex, precision="single")`), `"double"` where it does not.
         asynchronous: False: the supersteps of the program model. `"auto"`: values may be sent out of turn where the
             result is provably the same: then the supersteps are other ones, and cheaper, or the result is found at
             once; a declared contraction goes on without barriers where supersteps progress slowly; with
@@ -185,7 +186,9 @@ def run(
             on_progress=on_progress,
             faults=faults or DEFAULT_FAULTS,
             transport=transport,
-            saving=Saving(checkpoint, program, precision, spec.device, resume) if checkpoint else None,
+            saving=Saving(checkpoint, program, made.options.precision, spec.device, resume)
+            if checkpoint
+            else None,
         )
     with graph.group.status.during("collecting the result"):
         result = collect(part, program, graph, spec.device, gather=gather)
@@ -206,7 +209,7 @@ def run(
         graph=weakref.ref(given),
         loaded=given.report,
         began=began,
-        precision=precision,
+        precision=made.options.precision,
         arguments=tuple(sys.argv),
     )
     return result

@@ -8,7 +8,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -60,6 +60,7 @@ class Declaration:
         place: The file and line of the class, which errors of its combiner name.
         factor: By what compute() is declared to bring two states nearer to each other (`asynchronous=`); None where it
             is not.
+        precision: The array type of Python's `float`, where a run does not say.
         parts: What became of the phases of a class of `sigps.gas`: names and sentences, for `explain`.
         kept: What others derived of the class, which goes when the class does.
     """
@@ -84,6 +85,7 @@ class Declaration:
     message_record: Record | None = field(default=None, repr=False)
     parts: tuple[tuple[str, str], ...] = field(default=(), repr=False, compare=False)
     factor: float | None = field(default=None, repr=False, compare=False)
+    precision: Literal["single", "double"] = field(default="double", repr=False, compare=False)
     kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @functools.cached_property

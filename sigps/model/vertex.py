@@ -24,7 +24,7 @@ import inspect
 import types
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from sigps.errors import CompileError, ConfigError, nearest
 from sigps.model import draws
@@ -79,6 +79,8 @@ class Vertex:
         both_ways: True for a program that needs the edges into a vertex too. Every edge is an out-edge of both its
             ends and has two more columns: `edge.leads_out`, true at its source, and `edge.leads_in`, true at its
             target. A loop and an undirected edge lead both ways. Degrees and `num_edges` count what is stored.
+        precision: The array type of Python's `float` in runs that do not say (`sigps.run(..., precision=...)`):
+            `"double"`, or `"single"`, float32. Subclasses have it, too.
     """
 
     declaration: ClassVar[Declaration] = Declaration((), (), (), None, (), None)
@@ -94,6 +96,7 @@ class Vertex:
         both_ways: bool | None = None,
         simple: bool | None = None,
         asynchronous: float | None = None,
+        precision: Literal["single", "double"] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init_subclass__(**kwargs)
@@ -102,9 +105,11 @@ class Vertex:
         caller = _frame_of_class()
         scope = scope_of_class()
         place = (caller.f_code.co_filename, caller.f_lineno) if caller is not None else ("", 0)
-        cls.declaration = declare(
+        precision = cls.declaration.precision if precision is None else _checked_precision(cls, precision)
+        declared = declare(
             cls, Vertex, cls.declaration, message, combiner, directed, both_ways, simple, scope, place
         )
+        cls.declaration = replace(declared, precision=precision)
         if asynchronous is not None:
             cls.declaration = replace(cls.declaration, factor=_checked_factor(cls, asynchronous))
 
@@ -296,6 +301,12 @@ class Vertex:
             raise AttributeError(
                 f"{type(self).__name__} declares no field {name!r}: write '{name}: State[float] = 0.0' there"
             )
+
+
+def _checked_precision(cls: type, precision: Any) -> Literal["single", "double"]:
+    if precision not in ("single", "double"):
+        raise CompileError(f"{cls.__name__}: precision={precision!r} must be 'single' or 'double'")
+    return precision  # type: ignore[no-any-return]
 
 
 def _checked_factor(cls: type, factor: Any) -> float:

@@ -11,7 +11,7 @@ from sigps.engine.contract import Share
 from sigps.engine.table import engine_of
 from sigps.errors import ConfigError
 from sigps.graph.graph import Graph
-from sigps.job.preparing import check_program
+from sigps.job.preparing import check_program, precision_of
 from sigps.model.vertex import Vertex
 from sigps.serve.job import Estimate
 
@@ -29,7 +29,7 @@ def estimate(
         CompileError: If compute() cannot be compiled.
         ConfigError: If it is no program.
     """
-    precision = options.get("precision", "double")
+    precision = precision_of(program, options.get("precision", "auto"))
     derived = check_program(program, device, precision)
     loaded = size_of(graph)
     size = turned_size(loaded, program)

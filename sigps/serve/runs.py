@@ -193,7 +193,7 @@ def _in_lanes(
 def _derived(job: Job, engine: str) -> Any:
     from sigps.job.preparing import check_program
 
-    return check_program(job.program, engine, job.options.get("precision", "double"))
+    return check_program(job.program, engine, job.options.get("precision", "auto"))
 
 
 def copies_of(result: Result, count: int) -> list[Result]:

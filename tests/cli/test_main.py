@@ -111,7 +111,8 @@ def test_a_job_says_in_which_precision_floats_were_computed(
     program: str, options: tuple[str, ...], said: str, run: Run, job: Path
 ) -> None:
     job.write_text(
-        f"program: sigps.apps:{program}\nparams: {{source: 10}}\ngraph: {{path: graph.txt, weights: 2}}\noutput: {{top: 0}}\n"
+        f"program: sigps.apps:{program}\nparams: {{source: 10}}\n"
+        "graph: {path: graph.txt, weights: 2}\noutput: {top: 0}\n"
     )
     ended = run("run", job, *options)
     assert ended.code == 0, ended.err

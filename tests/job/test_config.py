@@ -53,7 +53,7 @@ def test_every_section_is_read(write: Write) -> None:
 def test_defaults_of_a_short_job(write: Write) -> None:
     job = load_job(write("program: a:B\ngraph: {generator: {grid: {rows: 2, columns: 3}}}"))
     assert job.graph.generator == {"grid": {"rows": 2, "columns": 3}}
-    assert (job.engine.device, job.engine.direction, job.engine.precision) == ("auto", "auto", "double")
+    assert (job.engine.device, job.engine.direction, job.engine.precision) == ("auto", "auto", "auto")
     assert (job.engine.max_supersteps, job.engine.threads, job.engine.deterministic) == (None, None, False)
     assert (job.partition.method, job.output.path, job.output.top) == ("edges", None, 10)
 

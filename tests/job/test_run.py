@@ -14,6 +14,7 @@ from battery import BATTERY
 from cells import program_of
 from thread_group import ThreadGroup, run_ranks
 
+import sigps
 from sigps import (
     Aggregator,
     CompileError,
@@ -45,6 +46,24 @@ class Counter(Vertex):
 
     def compute(self, messages):
         self.count += 1
+
+
+class Thirds(Vertex, precision="single"):
+    """Floats of 32 bits, where a run does not say."""
+
+    third: State[float] = 0.0
+
+    def compute(self, messages):
+        self.third = 1.0 / 3.0
+        self.vote_to_halt()
+
+
+class InheritedThirds(Thirds):
+    """As its base declares."""
+
+
+class WideThirds(Thirds, precision="double"):
+    """As it declares itself."""
 
 
 class Filtered(Vertex, message=int):
@@ -139,7 +158,7 @@ WRONG_OPTIONS: list[tuple[dict[str, Any], str]] = [
         r"direction='push' is of schedule='vertex'; edges are neither",
     ),
     ({"schedule": "edge", "device": "python"}, r"device='python' goes from vertex to vertex"),
-    ({"precision": "half"}, r"precision='half' is not one of single, double"),
+    ({"precision": "half"}, r"precision='half' is not one of auto, single, double"),
     ({"max_supersteps": 0}, r"max_supersteps=0 must be a whole number, at least 1"),
     ({"max_supersteps": 2.0}, r"max_supersteps=2\.0"),
     ({"max_supersteps": True}, r"max_supersteps=True"),
@@ -523,3 +542,40 @@ def test_nothing_warns() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         run(PageRank(), BATTERY["skewed"].build(), threads=2)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    ("program", "asked", "dtype"),
+    [
+        (Thirds, {}, np.float32),
+        (Thirds, {"precision": "auto"}, np.float32),
+        (Thirds, {"precision": "double"}, np.float64),
+        (Thirds, {"precision": "single"}, np.float32),
+        (InheritedThirds, {}, np.float32),
+        (WideThirds, {}, np.float64),
+        (WideThirds, {"precision": "single"}, np.float32),
+    ],
+)
+def test_a_program_declares_its_precision_and_a_run_may_ask_for_another(
+    program: type[Vertex], asked: dict[str, Any], dtype: Any, device: str
+) -> None:
+    result = run(program(), PATH, device=device, **asked)
+    assert result["third"].dtype == dtype
+    assert result["third"].tolist() == [float(dtype(1.0 / 3.0))] * 3
+    assert result.record is not None
+    assert result.record.precision == {np.float32: "single", np.float64: "double"}[dtype]
+
+
+def test_many_runs_and_streams_have_the_declared_precision() -> None:
+    many = sigps.run_many(Thirds, PATH, device="cpu", seed=[1, 2])
+    assert [one["third"].dtype for one in many] == [np.float32] * 2
+    with sigps.stream(Thirds(), PATH, device="cpu") as live:
+        assert live.apply(inserts=([2], [0], [1.0]))["third"].dtype == np.float32
+
+
+def test_an_unknown_precision_of_a_class_is_refused() -> None:
+    with pytest.raises(CompileError, match="Halves: precision='half' must be 'single' or 'double'"):
+
+        class Halves(Vertex, precision="half"):  # type: ignore[arg-type]
+            """Refused where it is declared."""

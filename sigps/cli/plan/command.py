@@ -49,6 +49,7 @@ def plan(
     from sigps.graph.report import bytes_text
     from sigps.host_memory import machine_memory
     from sigps.job.config import load_job
+    from sigps.job.preparing import precision_of
     from sigps.model.vertex import Vertex
 
     job = load_job(job_file, assignments)
@@ -65,7 +66,8 @@ def plan(
     else:
         partitions = {n: even_partition(size.num_vertices, size.num_edges, n) for n in counts}
         supersteps = steps_of_generator(job)
-    derived, state_bytes = _derived(job, program), bytes_of_states(program, job.engine.precision)
+    derived = _derived(job, program)
+    state_bytes = bytes_of_states(program, precision_of(program, job.engine.precision))
     rows = memory(
         size,
         derived,
@@ -107,6 +109,7 @@ def _streaming(
     from sigps.engine.contract import RunOptions
     from sigps.graph.load import open_store
     from sigps.group import Alone
+    from sigps.job.preparing import precision_of
     from sigps.job.streaming import decide_streaming
 
     engine, path = job.engine, Path(job.graph.path or "")
@@ -119,7 +122,7 @@ def _streaming(
         engine.device,
         RunOptions(
             deterministic=engine.deterministic,
-            precision=engine.precision,
+            precision=precision_of(program, engine.precision),
             schedule=engine.schedule,
             saves=job.checkpoint is not None,
         ),
@@ -256,8 +259,9 @@ def _memory_lines(
 def _derived(job: JobConfig, program: Vertex) -> VertexProgram | None:
     from sigps.compiler.frontend.analysis import analyse
     from sigps.errors import CompileError
+    from sigps.job.preparing import precision_of
 
     try:
-        return analyse(program, job.engine.precision)
+        return analyse(program, precision_of(program, job.engine.precision))
     except CompileError:  # the interpreter runs it, with direct messages
         return None
