@@ -792,7 +792,7 @@ class Graph(GraphArrays):
 def _transposed(rows: Rows, group: Group) -> Rows:
     """Return the in-edges of rows that are a whole graph."""
     is_narrow = rows.targets.dtype == np.uint32
-    if is_narrow and (gpu := gpu_for(rows.targets.size, rows.columns, group, symmetric=False)):
+    if is_narrow and (gpu := gpu_for(rows.targets.size, rows.columns, group, symmetric=False, are_rows=True)):
         from sigps.graph.building.on_gpu import transposed_on_gpu
 
         return transposed_on_gpu(rows, gpu)

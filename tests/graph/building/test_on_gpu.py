@@ -195,3 +195,28 @@ def test_a_graph_that_does_not_fit_the_gpu_is_built_by_cpu_cores(
         monkeypatch.setattr(cuda, "free_bytes", lambda free=free: free)
         found = place.gpu_for(place.MIN_EDGES, columns, Alone(), symmetric=True)
         assert (found is not None) == fits
+
+
+@pytest.mark.parametrize(
+    ("device", "are_rows", "least"),
+    [
+        ("auto", False, place.MIN_EDGES),
+        ("auto", True, place.MIN_EDGES_COLD),
+        ("cuda", False, place.MIN_EDGES),
+        ("cuda", True, place.MIN_EDGES),
+    ],
+)
+def test_rows_are_transposed_by_cpu_cores_where_they_are_few(
+    device: Any, are_rows: bool, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import host_gpu
+
+    from sigps.group import Alone
+
+    host_gpu.use_host_as_gpu(monkeypatch)
+    with place.building_on(device):
+        found = [
+            place.gpu_for(count, {}, Alone(), symmetric=False, are_rows=are_rows)
+            for count in (least - 1, least)
+        ]
+    assert [gpu is not None for gpu in found] == [False, True]
