@@ -120,11 +120,16 @@ def _describe_array(array: np.ndarray[Any, Any]) -> tuple[Type, list[Cell]]:
     stride = array.strides[0]
     if fields is None:
         element = scalar_of((array.dtype, array.shape[1:]) if is_rows else array.dtype)
-        is_dense = stride == element.dtype.itemsize or len(array) < 2
+        is_dense = stride == element.dtype.itemsize or _is_bare(array)
         kind = Array(element, None if is_dense else stride)
         return kind, [Cell(None, ((0, kind),))]
     parts = tuple((place[1], Array(scalar_of(place[0]), stride)) for place in fields.values())
     return Tuple(tuple(kind for _, kind in parts)), [Cell(None, parts)]
+
+
+def _is_bare(array: np.ndarray[Any, Any]) -> bool:
+    """Tell whether NumPy gave an array without elements no stride; one element that stands for many has none either."""
+    return array.strides[0] == 0 and len(array) == 0
 
 
 class Form:
@@ -191,6 +196,8 @@ def _signature(path: str, value: Any) -> Iterator[str]:
     elif isinstance(value, np.ndarray):
         yield f"{path}.dtype{'.num' if value.dtype.names is None else ''}"
         yield f"{path}.strides"
+        if value.strides[0] == 0:
+            yield f"len({path}) > 0"
         if value.ndim > 1 or isinstance(value, Packed):
             yield f"{path}.shape[{value.ndim > 1:d}:]"
     else:

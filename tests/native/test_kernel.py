@@ -160,6 +160,19 @@ def test_what_is_called_with_other_types_is_compiled_again() -> None:
         assert run(a, b) == total
 
 
+@pytest.mark.parametrize("values", [np.broadcast_to(2.0, (5,)), np.arange(10.0)[::2]])
+def test_longer_arrays_of_a_stride_follow_shorter_ones(values: Any) -> None:
+    def total(numbers):
+        found = 0.0
+        for i in range(len(numbers)):
+            found += numbers[i]
+        return found
+
+    run = Kernel(total, "total")
+    for size in (0, 1, 5):
+        assert run(values[:size]) == values[:size].sum()
+
+
 def test_a_range_runs_over_arguments_that_are_packed_once() -> None:
     def total(begin, end, values, factor):
         found = 0
