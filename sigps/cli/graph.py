@@ -30,6 +30,11 @@ _order_option = click.option(
     type=click.Choice(["better", "given", "degree"]),
     help="Of packed rows: that of the vertices (given), as some runs that stream need, or by degree.",
 )
+_memory_option = click.option(
+    "--memory",
+    metavar="BYTES",
+    help="What building may take, such as 4GB: more edges wait on disk, in OUT's folder, and are sorted in pieces.",
+)
 
 
 @click.command(short_help="Generate a graph.")
@@ -40,14 +45,18 @@ _order_option = click.option(
 )
 @_packed_option
 @_order_option
-def generate(name: str, options: tuple[str, ...], output: str, packed: bool, order: Order) -> None:
+@_memory_option
+def generate(
+    name: str, options: tuple[str, ...], output: str, packed: bool, order: Order, memory: str | None
+) -> None:
     """Generate a graph: rmat, erdos_renyi, watts_strogatz, grid, path, star or complete."""
     from sigps.graph.generators.generate import generate as generate_graph
     from sigps.job.yaml_source import Source, override
 
     settings = override(Source("options", {}, {}), options, flag="--opt").data
     write = _writer(output, packed=packed, order=order)
-    _write(generate_graph(name, **settings), output, write)
+    graph = generate_graph(name, memory=memory, scratch=Path(output).resolve().parent, **settings)
+    _write(graph, output, write)
 
 
 @click.command(short_help="Change the format of a graph.")
@@ -56,9 +65,16 @@ def generate(name: str, options: tuple[str, ...], output: str, packed: bool, ord
 @click.option("--vertices", metavar="FILE", help="Write all ids and the vertex columns to a CSV file, too.")
 @_packed_option
 @_order_option
+@_memory_option
 @load_option
 def convert(
-    source: str, target: str, vertices: str | None, packed: bool, order: Order, options: tuple[str, ...]
+    source: str,
+    target: str,
+    vertices: str | None,
+    packed: bool,
+    order: Order,
+    memory: str | None,
+    options: tuple[str, ...],
 ) -> None:
     """Read a graph and write it in the format that OUT's suffix names.
 
@@ -70,7 +86,8 @@ def convert(
 
     settings = load_options(options)
     write = _writer(target, packed=packed, order=order)
-    _write(load(source, **settings), target, write, vertices)
+    graph = load(source, memory=memory, scratch=Path(target).resolve().parent, **settings)
+    _write(graph, target, write, vertices)
 
 
 @click.command(short_help="Say what a graph is.")

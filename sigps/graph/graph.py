@@ -811,6 +811,8 @@ def build_graph(
     ids: Literal["table", "identity"] = "table",
     num_vertices: int | None = None,
     report: LoadReport | None = None,
+    memory: int | None = None,
+    scratch: str | os.PathLike[str] | None = None,
 ) -> Graph:
     """Build a graph from this rank's share of its edges. Collective.
 
@@ -828,12 +830,35 @@ def build_graph(
         ids: `"table"`: the vertices are the ids that occur. `"identity"`: they are 0..num_vertices - 1.
         num_vertices: Needed with `ids="identity"`.
         report: The report to complete; None for a new one.
+        memory: Bytes that building may take: more edges wait on disk, and rows are mapped from there. One process.
+        scratch: The folder for them; None for the system's.
 
     Raises:
-        GraphError: If ids, weights, lengths or options are wrong.
+        GraphError: If ids, weights, lengths or options are wrong, or there is too little memory or disk.
     """
     group = world() if group is None else group
     with group.status.during("building the graph"):
+        if memory is not None:
+            from sigps.graph.building.pieces import build_in_pieces
+
+            if group.size > 1:
+                raise GraphError(
+                    f"memory= is of graphs that one process builds, and {group.size} ranks share this one: write "
+                    "a store in one process, which they open"
+                )
+            return Graph.of(
+                build_in_pieces(
+                    chunks,
+                    memory=memory,
+                    scratch=scratch,
+                    directed=directed,
+                    vertices=vertices,
+                    duplicates=duplicates,
+                    self_loops=self_loops,
+                    num_vertices=num_vertices if ids == "identity" else None,
+                    report=report,
+                )
+            )
         built = build(
             chunks,
             directed=directed,
@@ -857,6 +882,8 @@ def build_read(
     self_loops: SelfLoops,
     group: Group,
     report: LoadReport | None = None,
+    memory: int | None = None,
+    scratch: str | os.PathLike[str] | None = None,
 ) -> Graph:
     """Build the graph of edges that were read from a file or a structure in memory. Collective."""
     graph = build_graph(
@@ -869,6 +896,8 @@ def build_read(
         ids="table" if found.num_vertices is None else "identity",
         num_vertices=found.num_vertices,
         report=report or LoadReport(format=found.format),
+        memory=memory,
+        scratch=scratch,
     )
     if not found.vertex_columns and found.listed_in is None:
         return graph

@@ -27,6 +27,7 @@ from sigps.graph.graph import Graph, build_read
 from sigps.graph.report import LoadReport
 from sigps.graph.versions.stored import stored_batches
 from sigps.group import Group, raise_together, together, world
+from sigps.host_memory import bytes_of
 
 __all__ = ["load", "open_store"]
 
@@ -65,6 +66,8 @@ def load(
     duplicates: Duplicates = "keep",
     self_loops: SelfLoops = "keep",
     verify: Verify | None = None,
+    memory: int | str | None = None,
+    scratch: str | os.PathLike[str] | None = None,
     group: Group | None = None,
 ) -> Graph:
     r"""Read a graph file, compressed (.gz, .xz, .zst, .bz2) or not. Collective: each rank keeps its share.
@@ -100,10 +103,15 @@ def load(
             `"sum"`, `"min"` or `"max"`.
         self_loops: `"keep"` or `"drop"`.
         verify: What of a native store is checked, as in `open_store`; None for `"auto"`.
+        memory: What building may take, as bytes or a text such as `"4GB"`: edges wait on disk, are sorted in pieces,
+            and stay there, mapped. So a graph that is larger than memory gets a packed store
+            (`load(..., memory="4GB").save(..., packed=True)`). None builds in memory. In one process.
+        scratch: The folder where they wait, in files without a name; None for the system's (`TMPDIR`).
         group: The ranks of the graph; None for those that the launcher started.
 
     Raises:
-        GraphError: If the file is missing, damaged or wrong; names the file and, if known, the line.
+        GraphError: If the file is missing, damaged or wrong; names the file and, if known, the line. If the memory is
+            too little for the vertices, or the disk for the edges.
         ConfigError: If the format does not take an option.
 
     >>> import pathlib, tempfile
@@ -120,6 +128,7 @@ def load(
     options = LoadOptions(directed, weights, columns, source, target, delimiter, comment, header, ids)
     file = Path(path)
     reduces = (duplicates, self_loops) != ("keep", "keep")
+    limit = None if memory is None else bytes_of(memory, "memory")
     if vertices is None and (vertex_id, vertex_columns) != (None, None):
         raise ConfigError(
             "vertex_id= and vertex_columns= are columns of a file of vertices: give it as vertices="
@@ -127,6 +136,8 @@ def load(
     read = together(lambda: _reader(file, format, options, reduces=reduces), group)
     if verify is not None and read is not None:
         raise ConfigError(f"verify={verify!r} is for native stores, and {path} is none: leave it out")
+    if limit is not None and read is None:
+        raise ConfigError(f"memory={memory!r} is for graphs that are built, and {path} is a native store")
     rows = None
     if vertices is not None:
         table = partial(read_vertices, os.fspath(vertices), vertex_id, vertex_columns, options, group)
@@ -141,7 +152,7 @@ def load(
         report = LoadReport(format=found.format, source=str(path), directed=found.directed)
         report.seconds = time.perf_counter() - started
         checked = replace(found, chunks=_read(found, group))
-        graph = build_read(checked, duplicates, self_loops, group, report)
+        graph = build_read(checked, duplicates, self_loops, group, report, limit, scratch)
         report.rows_skipped = int(group.all_reduce(np.array([found.rows_skipped]), "sum")[0])
         report.notes = found.notes
         return graph

@@ -25,6 +25,7 @@ from sigps.graph.graph import Graph, build_graph
 from sigps.graph.memory import require_memory
 from sigps.graph.report import LoadReport
 from sigps.group import Group, own_range, world
+from sigps.host_memory import bytes_of
 
 __all__ = ["edge_stream", "generate"]
 
@@ -40,7 +41,14 @@ GENERATORS: dict[str, Callable[..., EdgeStream]] = {
 
 
 def generate(
-    generator: str, /, *, device: BuildDevice | None = None, group: Group | None = None, **options: Any
+    generator: str,
+    /,
+    *,
+    device: BuildDevice | None = None,
+    memory: int | str | None = None,
+    scratch: str | os.PathLike[str] | None = None,
+    group: Group | None = None,
+    **options: Any,
 ) -> Graph:
     """Generate a graph by the generator's name, as in a job file. Collective.
 
@@ -59,6 +67,8 @@ def generate(
     Args:
         generator: A name of this list.
         device: What builds the graph, as in `Graph.from_edges`; a GPU also draws the edges of "rmat".
+        memory: What building may take, as in `sigps.load`: the graph is then drawn and built on CPU cores, in pieces.
+        scratch: As in `sigps.load`.
         group: The ranks that share the graph; all of them by default.
         options: The generator's own options.
 
@@ -74,7 +84,8 @@ def generate(
         14
     """
     with building_on(device):
-        return _build(edge_stream(generator, **options), generator, group)
+        limit = None if memory is None else bytes_of(memory, "memory")
+        return _build(edge_stream(generator, **options), generator, group, limit, scratch)
 
 
 def edge_stream(generator: str, /, **options: Any) -> EdgeStream:
@@ -108,13 +119,20 @@ def edge_stream(generator: str, /, **options: Any) -> EdgeStream:
     return make(**options)
 
 
-def _build(stream: EdgeStream, generator: str, group: Group | None) -> Graph:
+def _build(
+    stream: EdgeStream,
+    generator: str,
+    group: Group | None,
+    memory: int | None,
+    scratch: str | os.PathLike[str] | None,
+) -> Graph:
     """Draw this rank's share of the edges and build the graph with the other ranks."""
     group = world() if group is None else group
     what = f"generator {generator!r}: {stream.num_vertices:,} vertices and {stream.num_edges:,} edges"
-    require_memory(8 * (stream.num_vertices + stream.num_edges), what, group)
+    if memory is None:
+        require_memory(8 * (stream.num_vertices + stream.num_edges), what, group)
     report = LoadReport(format="generated", source=generator, directed=stream.directed)
-    if (graph := _built_on_gpu(stream, group, report)) is not None:
+    if memory is None and (graph := _built_on_gpu(stream, group, report)) is not None:
         return graph
     own = own_range(stream.num_edges, group)
     threads = max(len(os.sched_getaffinity(0)) // group.size, 1)
@@ -127,6 +145,8 @@ def _build(stream: EdgeStream, generator: str, group: Group | None) -> Graph:
         ids="identity",
         num_vertices=stream.num_vertices,
         report=report,
+        memory=memory,
+        scratch=scratch,
     )
 
 

@@ -14,6 +14,9 @@ import sigps.graph.building.numbering
 import sigps.graph.building.rows
 from sigps.errors import GraphError
 from sigps.graph import EdgeChunk, Graph, LoadReport, build_graph
+from sigps.graph.building import pieces
+from sigps.graph.building.edges import TextChunk
+from sigps.graph.building.texts import Texts
 from sigps.group import Alone
 
 REDUCERS = {"sum": sum, "min": min, "max": max}
@@ -148,6 +151,34 @@ class TestAgainstTheSlowTwin:
         parts = run_on_threads(size, build_share)
         assert_same_graph([graph for graph, _ in parts], alone)
         assert parts[0][1].tolist() == alone.ids.to_oids(np.arange(alone.num_vertices)).tolist()
+
+    @given(edge_lists())
+    @settings(deadline=None)
+    def test_pieces_make_the_graph_of_memory(self, drawn):
+        sources, targets, weights, options, cuts = drawn
+        columns = {"weight": weights, "tag": np.arange(sources.size)}
+        is_text = sources.dtype.kind == "U"
+        if is_text:
+            del options["vertices"]
+        chunks: Any = in_chunks(sources, targets, columns, cuts)
+        alone = build_graph(chunks, group=Alone(), **options)
+        if is_text:
+            chunks = [TextChunk(texts_of(c.sources), texts_of(c.targets), c.columns) for c in chunks]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pieces, "_FIXED_BYTES", 200)
+            patch.setattr(pieces, "_BLOCK_EDGES", 7)
+            least = 2 * (pieces._VERTEX_BYTES * alone.num_vertices + pieces._FIXED_BYTES)
+            graph = build_graph(chunks, group=Alone(), memory=least, **options)
+        assert_same_graph([graph], alone)
+        assert np.asarray(graph.ids).tolist() == np.asarray(alone.ids).tolist()
+        found, expected = graph.in_edges(), alone.in_edges()
+        assert found.offsets.tolist() == expected.offsets.tolist()
+        assert found.sources.tolist() == expected.sources.tolist()
+        assert found.columns["tag"].tolist() == expected.columns["tag"].tolist()
+
+
+def texts_of(ends: np.ndarray) -> Texts:
+    return Texts.of_bytes([end.encode() for end in ends.tolist()])
 
 
 def assert_same_graph(parts: list[Graph], alone: Graph) -> None:
