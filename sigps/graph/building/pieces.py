@@ -37,7 +37,7 @@ from sigps.graph.report import LoadReport, bytes_text
 from sigps.graph.user_arrays import as_column, as_ids
 from sigps.group import Alone
 
-__all__ = ["build_in_pieces"]
+__all__ = ["arranged_in_pieces", "build_in_pieces"]
 
 _BLOCK_EDGES = 1 << 18
 _VERTEX_BYTES = 40
@@ -124,6 +124,42 @@ def build_in_pieces(
     report.id_map, report.num_bytes = ids.kind, graph.nbytes
     report.seconds += time.perf_counter() - started
     return graph
+
+
+def arranged_in_pieces(
+    edges: InEdges, order: NDArray[np.int64], *, memory: int, scratch: str | os.PathLike[str]
+) -> InEdges:
+    """Return rows in another order, their ends by its numbers and ascending; mapped from disk.
+
+    Reads and writes are in the order of files, so that rows may be larger than memory: it takes two passes.
+
+    Args:
+        edges: The rows.
+        order: The rows in their new order, at least all that have an edge or are an end.
+        memory: As of `build_in_pieces`, as is the next.
+        scratch: See there.
+
+    Raises:
+        GraphError: If the limit is too low, or the disk is full.
+    """
+    numbers = np.zeros(edges.offsets.size - 1, dtype=np.uint32)
+    numbers[order] = np.arange(order.size, dtype=np.uint32)
+    degrees = (edges.offsets[order + 1] - edges.offsets[order]).astype(np.uint32)
+    sorter = _Sorter(Path(scratch), memory, order.size)
+    sorter.columns = {name: column.dtype for name, column in edges.columns.items()}
+
+    def blocks() -> Iterator[list[NDArray[Any]]]:
+        for start in range(0, edges.sources.size, _BLOCK_EDGES):
+            own = slice(start, min(start + _BLOCK_EDGES, edges.sources.size))
+            first, last = (
+                np.searchsorted(edges.offsets, np.array([own.start, own.stop - 1]), side="right") - 1
+            )
+            ends = np.clip(edges.offsets[first : last + 2].astype(np.int64), own.start, own.stop)
+            rows = np.repeat(numbers[first : last + 1], np.diff(ends))
+            yield [rows, numbers[edges.sources[own]], *(column[own] for column in edges.columns.values())]
+
+    rows = sorter.rows(blocks(), degrees, mirrored=False, duplicates="keep")
+    return InEdges(rows.offsets, rows.targets, rows.columns)
 
 
 class _Files:

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from sigps.errors import GraphError
 from sigps.graph.arrays import GraphArrays, InEdges
 from sigps.graph.building.edges import EdgeChunk
+from sigps.graph.building.pieces import arranged_in_pieces
 from sigps.graph.building.rows import Rows, transpose
 from sigps.graph.formats.store_checks import checksum
 from sigps.graph.formats.store_files import OpenStore
@@ -38,6 +39,7 @@ from sigps.graph.packing.pages import PAGE_ARCS
 from sigps.graph.packing.table import PageTable, problem_of, rows_of_ranks
 from sigps.graph.packing.unpacker import PackedColumn, PackedRows, unpacked
 from sigps.group import Group, together
+from sigps.host_memory import available_memory
 from sigps.kernels.cpu.layout import order_by_row
 
 __all__ = ["PackedArrays", "packed_graph", "packed_rows", "save_packed"]
@@ -76,6 +78,10 @@ def save_packed(
         degrees = degrees + np.diff(graph.offsets).view(np.int64)
     columns = [in_edges.columns[name] for name in graph.columns]
     rows = in_order(order, in_edges.offsets, in_edges.sources, columns, degrees, page_arcs)
+    if rows.order is not None and _is_larger_than_memory(in_edges):
+        folder = Path(path).resolve().parent
+        moved = arranged_in_pieces(in_edges, rows.order, memory=available_memory() // 2, scratch=folder)
+        rows.arranged(moved.offsets, moved.sources, [moved.columns[name] for name in graph.columns])
     packing = Packing(
         order="given" if rows.order is None else "degree",
         num_left_out=0 if rows.order is None else graph.num_vertices - rows.order.size,
@@ -244,6 +250,15 @@ def _in_edges_of(graph: GraphArrays) -> InEdges:
         return InEdges(graph.offsets, graph.targets, graph.columns)
     rows = transpose(Rows(graph.offsets, graph.targets, dict(graph.columns)))
     return InEdges(rows.offsets, rows.targets, rows.columns)
+
+
+def _is_larger_than_memory(edges: InEdges) -> bool:
+    """Tell whether rows that are read in another order would come from disk each time."""
+    arrays = [edges.sources, *edges.columns.values()]
+    return (
+        any(isinstance(a, np.memmap) for a in arrays)
+        and sum(a.nbytes for a in arrays) > available_memory() // 2
+    )
 
 
 def _write_pages(folder: Path, rows: PackableRows, num_columns: int) -> dict[str, StoredArray]:

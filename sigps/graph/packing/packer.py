@@ -54,12 +54,19 @@ class PackableRows:
     ) -> None:
         self._offsets, self._targets, self._columns, self.order = offsets, targets, columns, order
         self._own_offsets = offsets
+        self._moves = order is not None
         if order is not None:
             self._numbers = np.zeros(offsets.size - 1, dtype=np.uint32)
             self._numbers[order] = np.arange(order.size, dtype=np.uint32)
             self._own_offsets = np.zeros(order.size + 1, dtype=np.uint64)
             np.cumsum(offsets[order + 1] - offsets[order], out=self._own_offsets[1:])
         self.table = cut_rows(self._own_offsets, page_arcs)
+
+    def arranged(
+        self, offsets: NDArray[np.uint64], targets: NDArray[np.uint32], columns: list[NDArray[Any]]
+    ) -> None:
+        """Take the rows as they are in `order`, ends by its numbers: from now on they are read one after the other."""
+        self._offsets, self._targets, self._columns, self._moves = offsets, targets, columns, False
 
     def pages(self, num_threads: int) -> Iterator[Page]:
         """Yield the pages in their order; some more are held in memory, twice as many as threads."""
@@ -93,7 +100,8 @@ class PackableRows:
         self, first: int, end: int, *, with_columns: bool = True
     ) -> tuple[NDArray[np.uint32], list[NDArray[Any]]]:
         columns = self._columns if with_columns else []
-        if self.order is not None:
+        if self._moves:
+            assert self.order is not None
             rows = self.order[first:end]
             return renumbered(rows, self._offsets, self._targets, self._numbers, columns)
         own = slice(int(self._offsets[first]), int(self._offsets[end]))

@@ -16,6 +16,7 @@ from sigps.cli.main import execute
 from sigps.errors import ConfigError, GraphError
 from sigps.graph import EdgeChunk, build_graph
 from sigps.graph.building import pieces
+from sigps.graph.formats import packed_store
 from sigps.graph.generators.generate import generate
 
 
@@ -26,9 +27,13 @@ def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pieces, "_BLOCK_EDGES", 7)
 
 
-@pytest.mark.parametrize("order", ["given", "degree"])
-def test_a_packed_store_has_the_bytes_of_one_from_memory(order: Any, tmp_path: Path) -> None:
-    options = {"scale": 9, "weights": "random", "seed": 4}
+@pytest.mark.parametrize(("order", "free"), [("given", 10**9), ("degree", 10**9), ("degree", 300_000)])
+@pytest.mark.parametrize("directed", [True, False])
+def test_a_packed_store_has_the_bytes_of_one_from_memory(
+    order: Any, free: int, directed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packed_store, "available_memory", lambda: free)
+    options = {"scale": 9, "weights": "random", "seed": 4, "directed": directed, "duplicates": "keep"}
     generate("rmat", memory="100kB", scratch=tmp_path, **options).save(
         tmp_path / "a.sigps", packed=True, order=order
     )
