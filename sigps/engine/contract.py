@@ -229,11 +229,13 @@ class Needs(NamedTuple):
         streamed: Whether edges stay in the packed store that the graph was opened from: then there is nothing of them.
         degree_order: Whether owned vertices are numbered by descending in-degree on one rank too. (On several they
             always are.)
+        ascending: Whether in-edges of a vertex may be in the order of local ids then, which is faster.
     """
 
     out_edges: bool = False
     neighbor_rows: bool = False
     degree_order: bool = False
+    ascending: bool = False
     streamed: bool = False
 
 

@@ -43,6 +43,7 @@ def partition_of(
         needs.out_edges and not is_by_degree,
         needs.neighbor_rows,
         is_by_degree,
+        is_by_degree and needs.ascending,
         needs.streamed,
     )
     if key not in known:
@@ -74,7 +75,7 @@ def _laid_out(
         assignment = partition(graph, graph.group.size, method, capacities=capacities)
         outgoing = needs.out_edges or needs.neighbor_rows
         subgraph = (
-            build_by_degree(graph, num_threads)
+            build_by_degree(graph, num_threads, ascending=needs.ascending)
             if needs.degree_order
             else build_subgraph(graph, assignment, with_outgoing=outgoing, num_threads=num_threads)
         )

@@ -244,6 +244,8 @@ class WorkerManager:
                 needs = executable.spec.needs(executable, program, self.graph, self._group.size)
                 if options.asynchronous is True:  # its blocks are of neighbouring ids, which edges join
                     needs = needs._replace(degree_order=False)
+                if options.deterministic:  # floats may have to add up in the order of gids
+                    needs = needs._replace(ascending=False)
                 capacities = tuple(order["capacities"])
             with status.during("partitioning"):
                 assignment, subgraph = partition_of(self.graph, method, capacities, needs, self.num_threads)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sigps.compiler.program import Delivery, EarlyExit, VertexProgram
+from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
 from sigps.engine.contract import (
     DeviceKind,
     Engine,
@@ -72,6 +72,7 @@ class CpuSpec(EngineSpec):
             out_edges=derived.reads_edges,
             neighbor_rows=derived.reads_neighbors or derived.reads_reverse,
             degree_order=num_ranks == 1 and _gains_by_degree(derived, graph),
+            ascending=_gains_by_ascending(derived, graph),
         )
 
     @property
@@ -139,6 +140,20 @@ def _gains_by_degree(program: VertexProgram, graph: Graph) -> bool:
         was_run[0] = True
         return False
     return graph.derived("gains by degree order", lambda: gains_by_degree(graph))
+
+
+_MANY_VERTICES = 1 << 21
+
+
+def _gains_by_ascending(program: VertexProgram, graph: Graph) -> bool:
+    """Tell whether in-edges may be in the order in which records lie, and gain: where records are in no core's cache.
+
+    A superstep of PageRank on kron-22 takes 116 ms instead of 176, in single precision 91 instead of 147, and the run
+    that lays out 5.1 s instead of 2.7 (2 cores); on kron-20 22 instead of 27, and 1.5 s instead of 0.6.
+    """
+    if graph.num_vertices < _MANY_VERTICES:
+        return False
+    return program.consumption is Consumption.COMBINED and program.early_exit is not EarlyExit.LOWEST
 
 
 class StreamingCpuSpec(CpuSpec):

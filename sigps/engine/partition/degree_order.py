@@ -46,8 +46,12 @@ def is_skewed(degrees: NDArray[Any]) -> bool:
     return 2 * to_many > to_all
 
 
-def build_by_degree(graph: Graph, num_threads: int) -> Subgraph:
-    """Lay out the in-edges of a graph that one process has; so many threads do it."""
+def build_by_degree(graph: Graph, num_threads: int, *, ascending: bool = False) -> Subgraph:
+    """Lay out the in-edges of a graph that one process has; so many threads do it.
+
+    With `ascending` those of a vertex ascend by local id, so that records are read in the order in which they lie;
+    else they stay in the order of gids.
+    """
     inward = graph.in_edges()
     order = degree_order(np.diff(inward.offsets))
     local_of = np.empty(order.size, dtype=np.uint32)
@@ -60,7 +64,7 @@ def build_by_degree(graph: Graph, num_threads: int) -> Subgraph:
         num_ghosts=0,
         gids=order,
         ids=seen_ids(graph, order),
-        incoming=in_order(incoming, order, local_of, num_threads=num_threads),
+        incoming=in_order(incoming, order, local_of, ascending=ascending, num_threads=num_threads),
         outgoing=None,
         out_degrees=narrow(np.diff(graph.offsets)[order]),
         is_symmetric=not graph.directed,

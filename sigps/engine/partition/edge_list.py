@@ -55,6 +55,7 @@ def in_order(
     order: NDArray[np.int64],
     new_ids: NDArray[np.uint32] | None = None,
     *,
+    ascending: bool = False,
     num_threads: int = 1,
 ) -> EdgeList:
     """Return rows, or some of them, in another order.
@@ -65,6 +66,7 @@ def in_order(
         rows: The edges.
         order: [rows or fewer]: the number of each row before.
         new_ids: The new id of each end, by its id; None where ends keep theirs.
+        ascending: Whether edges of a row ascend by their new ends; else they stay in their order.
         num_threads: Threads that move them.
     """
     from sigps.kernels.cpu.layout import rows_in_order
@@ -75,13 +77,34 @@ def in_order(
     goals = np.linspace(0, int(offsets[-1]), num_threads + 1).astype(np.uint64)
     cuts = [0, *np.searchsorted(offsets, goals[1:-1]).tolist(), order.size]
 
-    def moved(values: NDArray[Any], new_ids: NDArray[np.uint32] | None = None) -> NDArray[Any]:
-        result = np.empty(int(offsets[-1]), dtype=values.dtype if new_ids is None else new_ids.dtype)
+    def keys_of(first: int, last: int) -> NDArray[np.uint64]:
+        ends = np.empty(
+            int(offsets[last] - offsets[first]), rows.ends.dtype if new_ids is None else np.uint32
+        )
+        rows_in_order(begins, order[first:last], rows.ends, new_ids, ends)
+        keys = np.repeat(
+            np.arange(last - first, dtype=np.uint64), np.diff(offsets[first : last + 1]).view(np.int64)
+        )
+        keys <<= np.uint64(32)
+        keys |= ends
+        return keys
+
+    def moved(values: NDArray[Any], *, is_column: bool) -> NDArray[Any]:
+        names = None if is_column else new_ids
+        result = np.empty(int(offsets[-1]), dtype=values.dtype if names is None else names.dtype)
 
         def move(span: tuple[int, int]) -> None:
             first, last = span
             part = result[int(offsets[first]) : int(offsets[last])]
-            rows_in_order(begins, order[first:last], values, new_ids, part)
+            if not ascending or is_column:
+                rows_in_order(begins, order[first:last], values, names, part)
+            for begin, end in _pieces(offsets, first, last) if ascending else ():
+                piece, keys = result[int(offsets[begin]) : int(offsets[end])], keys_of(begin, end)
+                if is_column:
+                    piece[:] = piece[np.argsort(keys, kind="stable")]
+                else:
+                    keys.sort()
+                    piece[:] = keys.astype(np.uint32)
 
         with ThreadPoolExecutor(num_threads, thread_name_prefix="sigps-layout") as pool:
             list(pool.map(move, pairwise(cuts)))
@@ -89,8 +112,23 @@ def in_order(
 
     columns = dict(rows.columns)  # each may go when it has been moved
     return EdgeList(
-        offsets, moved(rows.ends, new_ids), MovedColumns(columns, lambda name: moved(columns.pop(name)))
+        offsets,
+        moved(rows.ends, is_column=False),
+        MovedColumns(columns, lambda name: moved(columns.pop(name), is_column=True)),
     )
+
+
+_PIECE_EDGES = 1 << 16
+"""Edges that are sorted at a time: their keys stay in a core's cache."""
+
+
+def _pieces(offsets: NDArray[np.uint64], first: int, last: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of rows with about so many edges."""
+    while first < last:
+        most = offsets[first] + np.uint64(_PIECE_EDGES)
+        stop = min(last, max(first + 1, int(np.searchsorted(offsets, most, side="right")) - 1))
+        yield first, stop
+        first = stop
 
 
 def uses_of(ends: NDArray[Any], num_vertices: int, num_threads: int) -> NDArray[np.uint32]:

@@ -47,6 +47,7 @@ READERS = ["pagerank_tolerance", "wcc", "coreness", "extremes", "neighbourhood",
 def _always() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sigps.engine.partition.degree_order.gains_by_degree", lambda graph: True)
+        patch.setattr("sigps.engine.cpu.spec._MANY_VERTICES", 0)
         yield
 
 
@@ -138,6 +139,10 @@ def test_the_layout_of_a_small_graph() -> None:
     assert part.pushed.offsets.tolist() == [0, 1, 3, 5, 7]
     assert part.pushed.ends.tolist() == [0, 0, 2, 0, 1, 0, 1]
     assert part.local_ids(np.array([2, 3])).tolist() == [3, 0]
+    ascending = build_by_degree(graph, num_threads=2, ascending=True).incoming
+    assert ascending.offsets.tolist() == part.incoming.offsets.tolist()
+    assert ascending.ends.tolist() == [0, 1, 2, 3, 2, 3, 1]
+    assert ascending.columns["weight"].tolist() == [3.5, 1.5, 0.5, 2.5, 4.5, 5.5, 6.5]
 
 
 def test_an_undirected_graph_is_laid_out_once_for_both_directions() -> None:
