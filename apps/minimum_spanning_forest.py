@@ -1,14 +1,16 @@
 """Minimum spanning forest: the lightest edges that connect all that is connected.
 
 Every vertex begins as a root. In each round roots join the component to which the first edge out of their own leads,
-and keep that edge; of two that picked the same one, the lower stays a root. Then pointers are followed to their roots.
+and keep that edge; of two that picked the same one, the lower stays a root. Those that joined follow their pointers to
+roots; then each other vertex asks its own once, which answers if it has joined another.
 
     edge(C) = min { (weight, low, high) : low < high the ends of an edge, one of them in C },   C a component
 
 The graph is taken as undirected. Weights are floats: whole ones beyond 2**53 are rounded, with a warning. The ends of
-an edge leave on it to which components they belong. A vertex whose neighbours are all in its component takes no part in
-later rounds, and follows its pointer only when the last one is over; an edge inside a component is not looked at again.
-At most log2(n) rounds of 5 supersteps, and of 2 more each time that pointers still moved, and as many at the end.
+an edge leave on it to which components they belong, when that has changed. A vertex whose neighbours are all in its
+component takes no part in later rounds, and follows its pointer only when the last one is over; an edge inside a
+component is not looked at again. At most log2(n) rounds of 8 supersteps, and of 2 more each time that pointers of
+roots still moved, and 2 each time that the others' do at the end.
 
 O. Boruvka, "O jistem problemu minimalnim", 1926; S. Salihoglu, J. Widom, "Optimizing graph algorithms on Pregel-like
 systems", Proceedings of the VLDB Endowment 7, 2014.
@@ -24,7 +26,7 @@ from typing import NamedTuple
 
 from sigps import Aggregator, EdgeState, Shared, State, Vertex, VertexId, inf
 
-LOOK, PICK, JOIN, ANSWER, JUMP = range(5)
+LOOK, PICK, JOIN, ANSWER, JUMP, SPREAD, REPLY = range(7)
 LAST = 2**63 - 1  # no vertex comes behind it
 
 
@@ -46,6 +48,7 @@ class MinimumSpanningForest(Vertex, message=Link, directed=False):
     weight: State[float] = 0.0
     is_root: State[bool] = True
     is_inner: State[bool] = False  # all neighbours are in the same component
+    told: State[VertexId] = -1  # the component that its edges out of it say
     here: EdgeState[VertexId] = -1  # the component of the end that keeps it
     is_inside: EdgeState[bool] = False  # of a component
     phase: Shared[int] = LOOK
@@ -59,21 +62,25 @@ class MinimumSpanningForest(Vertex, message=Link, directed=False):
         if self.superstep == 0:
             self.component = self.id
         if self.phase == LOOK and not self.is_inner:
-            for edge in self.out_edges:
-                if not edge.is_inside:
-                    edge.here = self.component
+            self.component = min((m.component for m in messages), default=self.component)
+            if self.told != self.component:
+                self.told = self.component
+                for edge in self.out_edges:
+                    if not edge.is_inside:
+                        edge.here = self.component
         elif self.phase == PICK and not self.is_inner:
             self.propose()
-        elif self.phase == JOIN:
-            if messages:
-                first = min(messages)
-                self.weight, self.low, self.high, self.component = first
-            if self.component != self.id and (messages or self.is_over or not self.is_inner):
-                self.ask()
-        elif self.phase == ANSWER:
+        elif self.phase == JOIN and messages:
+            self.weight, self.low, self.high, self.component = min(messages)
+            self.ask()
+        elif self.phase in (ANSWER, REPLY) and messages and self.component != self.id:
             for m in messages:
                 root = min(self.id, m.component) if m.component == self.component else self.component
                 self.send_to(m.component, Link(0.0, -1, -1, root))
+            self.goes_on += True
+        elif self.phase == SPREAD and self.component != self.id:
+            if self.is_over or not (self.is_inner or self.told == self.id):  # who was a root has asked
+                self.ask()
         elif self.phase == JUMP:
             root = min((m.component for m in messages), default=self.component)
             has_moved = root != self.component
@@ -111,10 +118,14 @@ class MinimumSpanningForest(Vertex, message=Link, directed=False):
 
     def master(self):
         """Go on to the next phase, until no edge leads out of any component and all pointers lead to roots."""
-        if self.phase == JUMP and self.goes_on:
-            self.phase = ANSWER
-        elif self.goes_on or self.phase in (LOOK, PICK, ANSWER) or not self.is_over:
-            self.is_over = self.is_over or (self.phase == PICK and not self.goes_on)
-            self.phase = (self.phase + 1) % 5
-            if self.phase <= JOIN:
-                self.wake_all()
+        if self.phase == PICK:
+            self.is_over = not self.goes_on
+            self.phase = SPREAD if self.is_over else JOIN
+        elif self.phase == SPREAD and (self.goes_on or self.is_over):
+            self.phase = ANSWER if self.is_over else REPLY
+        elif self.phase in (JOIN, ANSWER, JUMP) and self.goes_on:
+            self.phase = JUMP if self.phase == ANSWER else ANSWER
+        elif not self.is_over:
+            self.phase = PICK if self.phase == LOOK else SPREAD if self.phase in (ANSWER, JUMP) else LOOK
+        if self.phase in (LOOK, PICK, SPREAD):
+            self.wake_all()

@@ -109,8 +109,15 @@ def test_the_lightest_of_parallel_edges_is_kept_whichever_way_it_leads() -> None
 @pytest.mark.parametrize("device", DEVICES)
 def test_how_many_supersteps_it_takes(device: Any) -> None:
     alone, pair = BATTERY["only_isolated"], Sample([0], [1], directed=False)
-    tail = BATTERY["path_undirected"]  # the last points 1, 2, 4 and 5 vertices ahead, and then asks once more
-    for sample, supersteps in [(alone, 2 + 1), (pair, 5 + 2 + 3), (tail, 3 + 4 * 2 + 2 + 3)]:
+    tail = BATTERY[
+        "path_undirected"
+    ]  # the last points 1, 2, 4 and 5 vertices ahead, to a root that does not answer
+    look_and_pick, end = 2, 2
+    for sample, supersteps in [
+        (alone, look_and_pick + 1),
+        (pair, look_and_pick + 4 + look_and_pick + end),
+        (tail, look_and_pick + 1 + 3 * 2 + 2 + look_and_pick + end),
+    ]:
         assert run(MinimumSpanningForest(), sample.build(), device=device).supersteps == supersteps
 
 

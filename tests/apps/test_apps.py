@@ -303,7 +303,7 @@ ROOMY = {
     "dependencies": 85,
     "distances": 85,
     "personalised_pagerank": 67,
-    "minimum_spanning_forest": 120,
+    "minimum_spanning_forest": 132,
     "dn_graphs": 78,
     "scc": 80,
     "semi_clustering": 99,
