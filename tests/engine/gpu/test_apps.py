@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from app_judges import first_id
 from battery import BATTERY, Sample
+from thread_group import run_ranks
 
 import sigps.apps
 from sigps import Graph, Result, Vertex, run
@@ -63,3 +64,25 @@ def test_as_on_the_cpu(name: str, graph: str, stream: Stream, monkeypatch: pytes
             else:
                 np.testing.assert_array_equal(ours[field], theirs[field], err_msg=field)
     assert found.reason == expected.reason
+
+
+OF_THE_LITERATURE = [
+    "ALS", "BipartiteMatching", "DegreeHistogram", "HyperBall", "LabelSpreading", "LongestPath", "LouvainRound",
+    "MultiSourceBFS", "Node2vecWalks", "SemiClustering",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("name", OF_THE_LITERATURE)
+def test_ranks_as_on_the_cpu(name: str, ranks: int) -> None:
+    """Ranks are threads that share a GPU."""
+    sample = BATTERY["grid" if name == "ALS" else "skewed"]
+    program = program_of(name, sample)
+    expected = run(program, sample.build(), device="cpu")
+    found = run_ranks(ranks, lambda group: run(program, sample.build(group=group), device="cuda"))[0]
+    assert found.device == "cuda"
+    for field in expected.fields:
+        if expected[field].dtype.kind == "f":
+            np.testing.assert_allclose(found[field], expected[field], rtol=1e-8, atol=1e-12, err_msg=field)
+        else:
+            np.testing.assert_array_equal(found[field], expected[field], err_msg=field)
