@@ -104,11 +104,15 @@ WALKED = {
 """Bodies of compute() that go through edges, where messages are added up."""
 
 
-def walking_program(body: str) -> Vertex:
-    """Return a program of four supersteps whose messages are combined, and whose compute() goes through edges."""
+def walking_program(body: str, *, is_direct: bool = False) -> Vertex:
+    """Return a program of four supersteps whose messages are combined, and whose compute() goes through edges.
+
+    With `is_direct` it sends to the other ends of the edges one by one.
+    """
     text = f"self.n += sum(messages)\n{body}\n"
     text += "if self.superstep < 3 and (self.superstep == 0 or self.n % 3 < 2):\n"
-    text += "    self.send_to_neighbors(1 + self.n % 4)\nself.vote_to_halt()"
+    each = "for edge in self.out_edges:\n        self.send_to(edge.target, 1 + self.n % 4)"
+    text += f"    {each if is_direct else 'self.send_to_neighbors(1 + self.n % 4)'}\nself.vote_to_halt()"
     marks = "mark: EdgeState[int] = 1\n" if ".mark" in body else ""
     fields = f"n: State[int] = 0\n{marks}total = Aggregator.sum(int)\nhit = Aggregator.any()\n"
     return program_of(text, fields, message="message=int, directed=False")

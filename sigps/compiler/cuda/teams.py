@@ -54,7 +54,7 @@ def divides(program: VertexProgram) -> bool:
 def _walks_alone(program: VertexProgram) -> bool:
     """Tell whether compute() walks edges, and its messages are combined."""
     is_together = program.consumption not in (Consumption.LISTED, Consumption.GROUPED)
-    return is_together and program.reads_edges and program.delivery is not Delivery.DIRECT
+    return is_together and program.reads_edges
 
 
 def _divided(program: VertexProgram) -> ast.Module | None:

@@ -391,29 +391,41 @@ __device__ inline void compute_received(const Lease &lease,
       run_received(lease, now, v, counted, blockDim.x);
   });
 #elif !SIGPS_LISTED
+  constexpr bool IS_SHARED = SIGPS_BY_TEAM && !SIGPS_BY_WARP;
+  auto work_of = [&](uint32_t v) {
+    uint64_t edges = IS_SHARED ? lease.in.out_degrees[v] : 0;
+    return max(num_received(lease, v), edges);
+  };
   for (uint32_t first = (thread_of_grid() / 32) * 32; first < lease.num_owned;
        first += threads_of_grid()) {
     uint32_t v = first + lane_id();
-    bool is_mine =
-        v < lease.num_owned && num_received(lease, v) <= BY_WARP_AT_MOST;
+    bool is_mine = v < lease.num_owned && work_of(v) <= BY_WARP_AT_MOST;
     if (is_mine)
       is_mine = takes_part(lease, now, v);
     Inbox inbox = read_inboxes(lease, now, is_mine ? v : NO_VERTEX);
-    if (is_mine && (inbox.has || lease.status[v] == ACTIVE))
-      run_vertex(lease, now, v, lease.status[v], inbox, counted);
+    uint8_t status = is_mine ? lease.status[v] : RETIRED;
+    bool runs = is_mine && (inbox.has || status == ACTIVE);
+    run_vertices(lease, now, runs, v, status, inbox, counted);
   }
-  for_long_ones(
-      lease, [&](uint32_t v) { return num_received(lease, v); },
-      BY_WARP_AT_MOST,
-      [&](uint32_t v) {
-        if (!takes_part_by_block(lease, now, v))
-          return;
-        Inbox inbox =
-            combine_block(read_inbox(lease, now, v, threadIdx.x, blockDim.x),
-                          {lease.in, now.superstep, v});
-        if (threadIdx.x == 0)
-          run_vertex(lease, now, v, lease.status[v], inbox, counted);
-      });
+  for_long_ones(lease, work_of, BY_WARP_AT_MOST, [&](uint32_t v) {
+    if (!takes_part_by_block(lease, now, v))
+      return;
+    Inbox inbox =
+        combine_block(read_inbox(lease, now, v, threadIdx.x, blockDim.x),
+                      {lease.in, now.superstep, v});
+    if (IS_SHARED) {
+      __shared__ Inbox of_team;
+      if (threadIdx.x == 0)
+        of_team = inbox;
+      __syncthreads();
+      inbox = of_team;
+    }
+    uint8_t status = lease.status[v];
+    __syncthreads(); // before one of them writes it
+    if ((IS_SHARED || threadIdx.x == 0) && (inbox.has || status == ACTIVE))
+      run_vertex(lease, now, v, status, inbox, counted,
+                 IS_SHARED ? blockDim.x : LANES_OF_VERTEX);
+  });
 #endif
 }
 

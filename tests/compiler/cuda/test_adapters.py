@@ -56,8 +56,9 @@ def test_what_a_team_of_threads_computes_is_the_interpreters(name: str, sends: b
     assert_kept_as_interpreted(program, "parallel_edges_undirected", Teamed)
 
 
+@pytest.mark.parametrize("is_direct", [False, True])
 @pytest.mark.parametrize("name", WALKED)
-def test_what_a_team_of_threads_finds_on_edges_is_the_interpreters(name: str) -> None:
-    program = walking_program(WALKED[name])
+def test_what_a_team_of_threads_finds_on_edges_is_the_interpreters(name: str, is_direct: bool) -> None:
+    program = walking_program(WALKED[name], is_direct=is_direct)
     assert divides(analyse(program))
     assert_kept_as_interpreted(program, "parallel_edges_undirected", Teamed)

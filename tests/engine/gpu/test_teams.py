@@ -39,10 +39,15 @@ def test_what_a_team_of_threads_computes_is_the_interpreters(name: str, sends: b
     assert result.aggregators == pytest.approx(judge.aggregators, rel=1e-12)
 
 
-@pytest.mark.parametrize("direction", ["auto", "push", "pull"])
+@pytest.mark.parametrize(
+    ("direction", "is_direct"), [("auto", False), ("push", False), ("pull", False), ("auto", True)]
+)
 @pytest.mark.parametrize("name", WALKED)
-def test_what_a_team_finds_on_edges_is_the_interpreters(name: str, direction: sigps.engine.Direction) -> None:
-    program, graph = walking_program(WALKED[name]), hubs()
+def test_what_a_team_finds_on_edges_is_the_interpreters(
+    name: str, direction: sigps.engine.Direction, is_direct: bool
+) -> None:
+    program, graph = walking_program(WALKED[name], is_direct=is_direct), hubs()
+    assert divides(analyse(program))
     judge = sigps.run(program, graph, device="python")
     result = sigps.run(program, graph, device="cuda", direction=direction)
     assert result.supersteps == judge.supersteps

@@ -115,9 +115,13 @@ def test_a_lease_of_teams_of_threads_links(sends: bool, arch: str, precision: An
 
 
 @pytest.mark.parametrize(("arch", "precision"), TARGETS)
-@pytest.mark.parametrize("name", ["least and its weight", "the other ends' marks"])
-def test_a_lease_of_teams_that_go_through_edges_links(name: str, arch: str, precision: Any) -> None:
-    assert_links(analyse(walking_program(WALKED[name]), precision), arch)
+@pytest.mark.parametrize(
+    ("name", "is_direct"), [("least and its weight", True), ("the other ends' marks", False)]
+)
+def test_a_lease_of_teams_that_go_through_edges_links(
+    name: str, is_direct: bool, arch: str, precision: Any
+) -> None:
+    assert_links(analyse(walking_program(WALKED[name], is_direct=is_direct), precision), arch)
 
 
 @pytest.mark.parametrize("name", ["BFS", "neighbourhood", "MinimumSpanningForest"])
