@@ -80,6 +80,8 @@ class LiveRun:
         made = self._made
         program = made.executable.program
         assert program is not None
+        if self._made.executable.spec.device != "cpu":  # what is laid out on a GPU follows the versions
+            return None
         has_form = program.path_lengths is not None or program.priority_form is not None
         if (
             not (has_form and self._found.sends_keys and made.options.asynchronous)
@@ -93,9 +95,7 @@ class LiveRun:
     def grows(self, newer: Graph) -> bool:
         """Tell whether the new vertices of a version join where they are: behind all others, with plain states."""
         options = self._made.options
-        if self._found.linear is not None or (
-            self._found.rounds is not None and self._found.rounds.reads_size
-        ):
+        if not self._engine.grows or (self._found.rounds is not None and self._found.rounds.reads_size):
             return False
         return not (newer.update.is_renumbered or options.initial or options.columns)
 
@@ -123,18 +123,18 @@ class LiveRun:
             turned_graph = turned_graph.apply()
             version = turned_graph._version
             assert version is not None
-        rows = _live_rows(turned_graph, self._made.program)
-        self._engine.follow(rows)
-        self._graph = turned_graph
-        if self._measures is not None:
-            self._measures.graph, self._measures.is_current = turned_graph, False
         from sigps.engine.cpu.following import EdgeChanges
 
-        inserts, deletes = update.inserts, update.deletes
+        inserts, deletes = newer._version.added or update.inserts, update.deletes
         if newer.directed and not turned_graph.directed:
             inserts, deletes = inserts.mirrored()[0], deletes.mirrored()[0]
         self._inserts = EdgeChanges(inserts.rows, inserts.ends, inserts.columns)
         self._deletes = EdgeChanges(deletes.rows, deletes.ends, deletes.columns)
+        rows = replace(_live_rows(turned_graph, self._made.program), changes=(self._inserts, self._deletes))
+        self._engine.follow(rows)
+        self._graph = turned_graph
+        if self._measures is not None:
+            self._measures.graph, self._measures.is_current = turned_graph, False
         self._engine.widen(self._inserts)
         if guard == "full":
             return "guard='full'"
@@ -151,6 +151,8 @@ class LiveRun:
     def given_up(self) -> str:
         """Say why the incremental run was given up."""
         assert self._spending is not None
+        if self._engine.refused:
+            return self._engine.refused
         spent, full = self._spending.spent, self._full_messages
         return (
             f"guard: the incremental run needed more than {spent:,} messages; the last full run sent {full:,}"
@@ -211,7 +213,7 @@ class LiveRun:
             supersteps=len(stats),
             stats=stats,
             aggregators=self._engine.aggregates.by_name(),
-            device="cpu",
+            device=made.executable.spec.device,
             optional=optional_fields(made.program.declaration.states, self._graph),
         )
 
@@ -226,7 +228,7 @@ def _ids_of(graph: Graph, make: Any) -> NDArray[Any]:
 
 
 def live_run(
-    program: Vertex, graph: Graph, options: Mapping[str, Any], tolerance: float | None
+    program: Vertex, graph: Graph, options: Mapping[str, Any], tolerance: float | None, guard: Guard = "auto"
 ) -> tuple[LiveRun | RankedRun | None, str]:
     """Return what goes on from version to version; or None, and why every batch gets a full run. Collective."""
     from sigps.compiler.proofs.incremental import incremental, within_tolerance
@@ -240,8 +242,13 @@ def live_run(
         return None, found.why
     if graph.group.size > 1 and found.kind != "monotone":
         return None, f"incremental runs of this kind ({found.kind}) are not built for several ranks"
-    if made.executable.spec.device != "cpu":
-        return None, f"incremental runs are not built for device={made.executable.spec.device!r}"
+    device = made.executable.spec.device
+    if device != "cpu" and (device != "cuda" or graph.group.size > 1):
+        return None, f"incremental runs are not built for device={device!r}" + " on several ranks" * (
+            graph.group.size > 1
+        )
+    if device == "cuda" and (found.kind != "monotone" or guard != "incremental"):
+        return None, "on a GPU incremental runs are built for monotone programs, with guard='incremental'"
     if program.declaration.both_ways:
         return None, "incremental runs are not built for programs that follow edges both ways"
     reduces = graph.report.duplicates_policy in ("sum", "min", "max") or program.declaration.simple
@@ -261,6 +268,8 @@ def live_run(
         return None, "the graph has no vertices"
     if found.kind == "first arrival" and (plain.initial or plain.columns):
         return None, "states begin with given values, and not as if no vertex had acted"
+    if device == "cuda":
+        return _on_gpu(made, found, options)
     if found.kind == "monotone" and made.executable.code.monotone is None:
         return None, "keys of the program have several types"
     if found.linear is not None and (plain.initial or plain.columns):
@@ -274,6 +283,36 @@ def live_run(
     if engine.obstacle:
         return None, engine.obstacle
     return LiveRun(made, engine, threads, measures, found, options), found.why
+
+
+def _on_gpu(made: Prepared, found: Incremental, options: Mapping[str, Any]) -> tuple[LiveRun | None, str]:
+    from sigps.device.cpu import Threads
+    from sigps.engine.contract import Needs, RunContext
+    from sigps.engine.exchange import NoExchange
+    from sigps.engine.gpu.live import GpuLiveEngine, find_live_obstacle
+    from sigps.engine.laid_out import partition_of
+
+    graph, derived = made.graph, made.executable.program
+    assert derived is not None
+    if made.options.initial or made.options.columns:
+        return None, "on a GPU incremental runs begin with the states that the program declares"
+    if (obstacle := find_live_obstacle(derived, found, graph)) is not None:
+        return None, obstacle
+    _, subgraph = partition_of(graph, "edges", (1.0,), Needs(), 1)
+    exchange = NoExchange(lambda ids, _: graph.ids.to_gids(ids))
+    threads = Threads(1)
+    context = RunContext(made.bound, made.executable, subgraph, exchange, threads, made.options)
+    engine = GpuLiveEngine(
+        made.executable.code,
+        context.params(),
+        replace(subgraph),
+        exchange,
+        has_witnesses=bool(found.witnesses),
+    )
+    if engine.obstacle:
+        threads.close()
+        return None, engine.obstacle
+    return LiveRun(made, engine, threads, None, found, options), found.why
 
 
 def _engine_of(

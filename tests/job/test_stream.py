@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from graphs import busy_graph
-from histories import History, histories
+from histories import History, assert_parents_hold, histories
 from hypothesis import given, settings
 from monotone_programs import Lowest
 from thread_group import ThreadGroup, run_ranks
@@ -18,21 +18,6 @@ from sigps import ConfigError, Graph, GraphError, Param, State, Updates, Vertex,
 from sigps.apps import BFS, SSSP, WCC, KHop, PageRank
 from sigps.job import guard as guards
 from sigps.job.guard import Affected, allowance, refusal
-
-
-def assert_parents_hold(result: sigps.Result, graph: Graph) -> None:
-    """Each parent of shortest paths is the last vertex before the end of one."""
-    distance, ids = result["distance"], np.asarray(graph.ids).tolist()
-    at = {oid: i for i, oid in enumerate(ids)}
-    edges = graph.to_arrow().to_pydict()
-    pairs = list(zip(edges["source"], edges["target"], edges["weight"], strict=True))
-    pairs += [] if graph.directed else [(t, s, w) for s, t, w in pairs]
-    steps = {(s, t, distance[at[s]] + w) for s, t, w in pairs}
-    for v, (parent, length) in enumerate(zip(result["parent"], distance, strict=True)):
-        if parent is np.ma.masked or parent is None:
-            assert length == np.inf
-        else:
-            assert (parent, ids[v], length) in steps or (parent == ids[v] and length == 0)
 
 
 @settings(max_examples=60, deadline=None)

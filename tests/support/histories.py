@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from sigps import Graph, Updates
+from sigps import Graph, Result, Updates
 
 IDS: list[list[Any]] = [
     list(range(9)),
@@ -106,3 +106,18 @@ def histories(draw: st.DrawFn, *, may_drop: bool = True) -> History:
         options["duplicates"] = draw(st.sampled_from(["keep", "keep", "drop", "sum", "min", "max"]))
         options["self_loops"] = draw(st.sampled_from(["keep", "drop"]))
     return History(edges, list(first), draw(st.lists(batch, min_size=1, max_size=4)), options)
+
+
+def assert_parents_hold(result: Result, graph: Graph) -> None:
+    """Each parent of shortest paths is the last vertex before the end of one."""
+    distance, ids = result["distance"], np.asarray(graph.ids).tolist()
+    at = {oid: i for i, oid in enumerate(ids)}
+    edges = graph.to_arrow().to_pydict()
+    pairs = list(zip(edges["source"], edges["target"], edges["weight"], strict=True))
+    pairs += [] if graph.directed else [(t, s, w) for s, t, w in pairs]
+    steps = {(s, t, distance[at[s]] + w) for s, t, w in pairs}
+    for v, (parent, length) in enumerate(zip(result["parent"], distance, strict=True)):
+        if parent is np.ma.masked or parent is None:
+            assert length == np.inf
+        else:
+            assert (parent, ids[v], length) in steps or (parent == ids[v] and length == 0)

@@ -399,7 +399,8 @@ class _LeaseKernel:
     """`lease.cu`: pulls, lists and direct messages, one vertex after another."""
 
     def __init__(self, program: VertexProgram, columns: dict[str, Any], narrow: bool) -> None:
-        self._program = program
+        self._program, self._columns = program, columns
+        self._columns_in_order: list[Any] = []
         self._layout = layout_of(program, columns, narrow)
         self._functions = OnHost(program, self._layout)
         self._master = MasterOnHost(program, self._layout) if program.master is not None else None
@@ -427,6 +428,8 @@ class _LeaseKernel:
             if posts:
                 memory.offsets, memory.messages = self._sorted_messages(lease, number)
         arguments = np.array(lease["in"])
+        for i, values in enumerate(self._columns_in_order):
+            arguments["columns"][i] = values.ctypes.data
         for v in chosen.tolist():
             self._functions._one(memory, arguments.ctypes.data, number, v)
         ran[chosen] = memory.ran[chosen]
@@ -454,7 +457,7 @@ class _LeaseKernel:
     def _memory(self, lease: Any, number: int) -> Memory:
         layout, n, num_places = self._layout, int(lease["num_owned"]), int(lease["num_lids"])
         size, parity = layout.record.structure.itemsize, number & 1
-        offsets = _at(lease["in_edges"]["offsets"], np.uint64, n + 1)
+        offsets, sources = self._rows(lease)
         bits = _at(lease["sent"][parity], np.uint8, -(-num_places // 32) * 4)
 
         def records(of: int) -> Any:
@@ -464,7 +467,7 @@ class _LeaseKernel:
             layout=layout,
             pointers={},
             offsets=offsets,
-            sources=_at(lease["in_edges"]["ends"], np.uint32, int(offsets[-1])),
+            sources=sources,
             messages=None,
             status=_at(lease["status"], np.uint8, n),
             sent=np.unpackbits(bits, bitorder="little")[:num_places],
@@ -477,6 +480,23 @@ class _LeaseKernel:
             num_edges=0,
             direct_capacity=0,
         )
+
+    def _rows(self, lease: Any) -> tuple[Any, Any]:
+        """Return rows of in-edges one after another: those that change have room behind them."""
+        edges, n = lease["in_edges"], int(lease["num_owned"])
+        begins = _at(edges["offsets"], np.uint64, n + 1)
+        degrees = _at(edges["degrees"], np.uint32, n)
+        offsets = np.zeros(n + 1, np.uint64)
+        np.cumsum(degrees, out=offsets[1:])
+        self._columns_in_order = []
+        if (offsets == begins).all():
+            return offsets, _at(edges["ends"], np.uint32, int(offsets[-1]))
+        at = np.repeat(begins[:-1] - offsets[:-1], degrees).astype(np.int64) + np.arange(int(offsets[-1]))
+        size = int(at.max(initial=-1)) + 1
+        for i, column in enumerate(self._program.edge_columns):
+            values = _at(lease["in"]["columns"][i], self._columns[column], size)[at]
+            self._columns_in_order.append(values)
+        return offsets, _at(edges["ends"], np.uint32, size)[at]
 
     def _sorted_messages(self, lease: Any, number: int) -> tuple[Any, Any]:
         arguments, direct, n = lease["in"], lease["direct"], int(lease["num_owned"])

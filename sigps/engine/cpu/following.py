@@ -26,11 +26,13 @@ class LiveRows:
         outward: By source.
         inward: By target.
         touched: The sources whose rows differ from those of the version before.
+        changes: The edges that were inserted and deleted since then, where the engine keeps rows of its own.
     """
 
     outward: EdgeList
     inward: EdgeList
     touched: NDArray[np.int64]
+    changes: tuple[EdgeChanges, EdgeChanges] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +54,10 @@ class Following(Protocol):
     """What a stream asks of an engine that goes on from version to version of a graph."""
 
     aggregates: Aggregates
+    grows: bool
+    """Whether it takes new vertices; if not, another one is made for them."""
+    refused: str
+    """Why the last incremental run was not begun; empty where it was given up for what it cost."""
     gives_up: bool
     """Whether a run that costs too much is given up; if not, it never costs more than a full one."""
 

@@ -62,6 +62,8 @@ class LinearEngine:
     """
 
     gives_up = False
+    grows = False
+    refused = ""
     full_cost = 0
 
     def __init__(

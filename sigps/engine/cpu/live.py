@@ -49,7 +49,8 @@ class LiveEngine(Trimming):
         has_witnesses: Whether the program keeps states beside its key that come with it.
     """
 
-    gives_up = True
+    gives_up = grows = True
+    refused = ""
     _begins_fused = False  # what superstep 0 leaves is kept
     full_cost = 0
     _begin: Arrays = ()

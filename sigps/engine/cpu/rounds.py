@@ -83,6 +83,9 @@ class RoundsEngine:
         all_from: The superstep of the last batch from which on all vertices ran; None where there is none.
     """
 
+    grows = True
+    refused = ""
+
     def __init__(
         self,
         native: NativeProgram,

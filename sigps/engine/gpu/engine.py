@@ -108,6 +108,7 @@ class GpuEngine:
         stream: Whether edges may stay on the host (`choose_spilling`).
         is_limited: Whether the user limits what the run takes of the GPU.
         tiles: Whether in-edges lie in tiles (`choose_tiling`); on one GPU.
+        is_edited: Whether rows are going to change (`edited_rows.py`); of a partition that no other engine has.
         schedule: What a work item is. An edge: then nothing is sent out of turn, and there is no cluster.
     """
 
@@ -135,6 +136,7 @@ class GpuEngine:
         stream: Stream = "auto",
         is_limited: bool = False,
         tiles: Tiles = "auto",
+        is_edited: bool = False,
     ) -> None:
         if subgraph.outgoing is not None:
             check_names(native.program.edge_states, subgraph.outgoing.columns)
@@ -159,7 +161,12 @@ class GpuEngine:
                     "tiles='always' needs all edges on the GPU, and they do not fit. Use tiles='auto'"
                 )
         self._graph = graph_on_gpu(
-            subgraph, native.gpu, sorts_rows=not in_order, tiling=tiling, spilling=spilling
+            subgraph,
+            native.gpu,
+            sorts_rows=not in_order,
+            tiling=tiling,
+            spilling=spilling,
+            is_edited=is_edited,
         )
         if isinstance(edges := self._graph.incoming, SpilledEdges):
             log.info("streaming: %s of edges on the GPU, %s on its host", *map(bytes_text, edges.divided))

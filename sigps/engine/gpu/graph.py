@@ -63,6 +63,7 @@ class GpuGraph:
         sorts_rows: bool,
         tiling: Tiling | None = None,
         spilling: Spilling | None = None,
+        is_edited: bool = False,
     ) -> None:
         import cupy
 
@@ -75,14 +76,14 @@ class GpuGraph:
             self.incoming = self.outgoing = self.tiles
             self.in_degrees = cupy.asarray(numbering.in_degrees)
         else:
-            rows = lay_out(numbering.in_degrees)
+            rows = lay_out(numbering.in_degrees, in_slices=not is_edited, is_pulled=True)
             self.incoming = self._placed(subgraph.incoming, rows, numbering.lids_on_host, sorts_rows)
             self.outgoing = (
                 self.incoming if self.is_symmetric else self._by_source(pushed_edges(subgraph, gpu))
             )
             self.in_degrees = self.incoming.rows.degrees
         self.out_degrees, degrees = self._out_degrees()
-        self.num_hubs = int(np.count_nonzero(degrees > HUB_DEGREE))
+        self.num_hubs = int(np.count_nonzero(degrees > HUB_DEGREE)) + (_MORE_HUBS if is_edited else 0)
         if numbering.is_hosts:
             degrees = subgraph.out_degrees.astype(np.uint32)
             self.out_degrees = cupy.asarray(degrees)
@@ -208,6 +209,9 @@ def put_rows(gpu: Gpu, values: Any, order: Any, target: Any) -> None:
         kernel.launch(_grid(gpu, values.size), 256, given)
 
 
+_MORE_HUBS = 1 << 12
+"""Vertices that may become hubs where rows change."""
+
 _OF_ROWS = ("make_keys_warp_mapped", "take_rows_32_thread_mapped")
 """What tiles take of `layout.cu`."""
 
@@ -222,6 +226,7 @@ def graph_on_gpu(
     sorts_rows: bool,
     tiling: Tiling | None = None,
     spilling: Spilling | None = None,
+    is_edited: bool = False,
 ) -> GpuGraph:
     """Return a partition's edges on a GPU; laid out once, and dropped with the partition.
 
@@ -232,6 +237,7 @@ def graph_on_gpu(
         tiling: How to lay in-edges out in tiles, where that pays; None: in rows.
         spilling: How to divide edges between the device and the host; None: all are on the device. Once they are
             divided they stay so for later runs.
+        is_edited: Whether rows are going to change: each lies in one piece.
     """
     known = _on_gpu.setdefault(subgraph, {})
     if spilling is not None:
@@ -241,7 +247,7 @@ def graph_on_gpu(
         return known[key]
     key = sorts_rows if tiling is None else tiling
     if key not in known:
-        made = GpuGraph(subgraph, gpu, sorts_rows=sorts_rows, tiling=tiling)
+        made = GpuGraph(subgraph, gpu, sorts_rows=sorts_rows, tiling=tiling, is_edited=is_edited)
         if tiling is not None and made.tiles is None:  # it does not pay
             made = known.setdefault(sorts_rows, made)
         known[key] = made

@@ -70,7 +70,13 @@ def warp_degree(num_edges: int) -> int:
     return min(LONG_DEGREE, max(32, num_edges >> 18))
 
 
-def lay_out(degrees: NDArray[np.uint32], *, in_slices: bool = True, descending: bool = True) -> Rows:
+def lay_out(
+    degrees: NDArray[np.uint32],
+    *,
+    in_slices: bool = True,
+    descending: bool = True,
+    is_pulled: bool | None = None,
+) -> Rows:
     """Lay rows out, on the host.
 
     Args:
@@ -78,16 +84,18 @@ def lay_out(degrees: NDArray[np.uint32], *, in_slices: bool = True, descending: 
         in_slices: Whether thread-mapped rows are interleaved; otherwise every row lies in one piece.
         descending: Whether degrees are; where rows go into slices and degrees only tend to be, slices are as wide as
             their longest row, and rows before one that is warp-mapped are, too.
+        is_pulled: Whether a pull goes along them, so that the first may be block-mapped; None: if some are in slices.
     """
     num_rows = degrees.size
     degrees = degrees.astype(np.uint32, copy=False)
     csr_rows = num_rows
+    is_pulled = in_slices if is_pulled is None else is_pulled
     up_to = _num_above if descending else _end_of_above
     if in_slices:
         csr_rows = up_to(degrees, warp_degree(int(degrees.sum(dtype=np.int64))))
     csr_rows = _up_to_warps(csr_rows)
     blocks, long = (
-        _up_to_warps(up_to(degrees, bound)) if in_slices else 0 for bound in (BLOCK_DEGREE, LONG_DEGREE)
+        _up_to_warps(up_to(degrees, bound)) if is_pulled else 0 for bound in (BLOCK_DEGREE, LONG_DEGREE)
     )
     in_pieces = degrees[:csr_rows]
     offsets = np.zeros(csr_rows + 1, dtype=np.uint64)

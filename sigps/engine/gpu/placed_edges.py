@@ -89,6 +89,10 @@ class PlacedEdges:
         check_fits({"the targets of edges": 4 * self.rows.num_positions, "laying them out": LOOKING_UP})
         return rows_of_positions(cupy, self.rows)
 
+    def replace(self, rows: Rows, ends: Any, columns: dict[str, Any]) -> None:
+        """Let edges lie elsewhere: other positions of the same rows, and arrays in their order."""
+        self.rows, self.ends, self._columns = rows, ends, columns
+
     def structure(self) -> Any:
         """Return what kernels take."""
         filled = np.zeros((), dtype=EDGES)

@@ -81,6 +81,8 @@ class Version:
         update: What the batch did; None of what follows from a version.
         touched: [rows]: the rows that were rewritten, among them new ones.
         edge_hash: The sum of edge hashes that a fingerprint is made of, where the graph before had one.
+        added: The edges that came: of those that a batch inserts, all but repeats that the graph drops. None where
+            parallel edges become one.
     """
 
     rows: VersionRows
@@ -88,6 +90,7 @@ class Version:
     update: Update | None = None
     touched: NDArray[np.int64] | None = None
     edge_hash: np.uint64 | None = None
+    added: RowChanges | None = None
 
 
 def apply_batch(
@@ -177,7 +180,7 @@ def apply_batch(
         "report": replace(graph.report, num_vertices=ids.num_vertices, edges_stored=num_edges),
         "vertex_columns": {n: _padded(c, num_rows) for n, c in graph.vertex_columns.items()},
     }
-    return changed, Version(newer, inward, update, touched, edge_hash)
+    return changed, Version(newer, inward, update, touched, edge_hash, rewriting.added)
 
 
 def twin_rows(
@@ -282,6 +285,7 @@ class Rewriting:
         self._num_rows = num_rows
         self.touched = touched = distinct(np.concatenate([deleted.rows, inserted.rows]))
         self._edits: Edits | None = None
+        self.added: RowChanges | None = None
         is_plain = duplicates in ("keep", "drop") and not deleted.columns
         if is_plain and rows.num_edges_of(touched) >= WORTH_COMPILING:
             more = np.bincount(np.searchsorted(touched, inserted.rows), minlength=touched.size)
@@ -296,7 +300,7 @@ class Rewriting:
             of = np.repeat(touched, np.diff(np.searchsorted(edits.gone_at, _offsets(edits.lengths))))
             lost = {name: column[at] for name, column in columns.items()}
             self.gone = RowChanges(of, ends[at].astype(np.int64), lost)
-            self.differs = self.gone, edits.inserts
+            self.differs, self.added = (self.gone, edits.inserts), edits.inserts
             return
         self._rows = rows
         before = rows.contents(touched)
@@ -305,6 +309,13 @@ class Rewriting:
         )
         self.growth = self._found.ends.size - before.ends.size
         self.differs = _edges_of(before), _edges_of(self._found)
+        if duplicates == "keep":
+            self.added = inserted
+        elif duplicates == "drop":  # rows have each end once
+            there, now, went = (
+                edges.rows * num_vertices + edges.ends for edges in (*self.differs, self.gone)
+            )
+            self.added = self.differs[1].at(~np.isin(now, there) | np.isin(now, went))
 
     def newer(self) -> VersionRows:
         """Write them."""

@@ -26,7 +26,16 @@ __all__ = [
 HALT, RETIRE, SENT, OVERFLOW, WROTE = 1, 2, 4, 8, 16
 FAULT_SHIFT, FAULT_OF_EDGE = 8, 2
 
-_FILES = ("abi.cuh", "edges.cuh", "grid.cuh", "direction.cuh", "lease.cuh", "triangles.cu", "path_lengths.cu")
+_FILES = (
+    "abi.cuh",
+    "edges.cuh",
+    "grid.cuh",
+    "direction.cuh",
+    "lease.cuh",
+    "triangles.cu",
+    "path_lengths.cu",
+    "live.cu",
+)
 
 _SCALARS = {
     "int64_t": np.int64,

@@ -1,0 +1,126 @@
+"""Streams on a GPU, whose kernels run on the host, against full runs on graphs built anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import host_gpu
+import numpy as np
+import pytest
+from histories import History, assert_parents_hold, histories
+from host_kernels import host_kernels
+from hypothesis import HealthCheck, given, settings
+
+import sigps
+from sigps import Graph, Vertex
+from sigps.apps import BFS, SSSP, WCC
+from sigps.engine.gpu import edited_rows, live
+
+
+@pytest.fixture
+def host_is_gpu(monkeypatch: Any) -> None:
+    host_gpu.use_host_as_gpu(monkeypatch)
+    monkeypatch.setattr(live, "_kernels", lambda gpu, *of: host_kernels("live", live.live_macros(*of)))
+
+
+quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def follow(program: Vertex, history: History, field: str) -> None:
+    """Compare a stream with full runs, batch by batch."""
+    is_reduced = history.options["duplicates"] in ("sum", "min", "max")
+    with sigps.stream(program, history.first(), device="cuda", guard="incremental") as stream:
+        before = stream.result
+        for batch, judge in zip(history.updates(), history.judges(), strict=True):
+            known = np.asarray(stream.graph.ids).tolist()
+            result = stream.apply(batch)
+            expected = sigps.run(program, judge, device="python")
+            assert result[field].tolist() == expected[field].tolist()
+            assert result.device == "cuda"
+            update = stream.graph.update
+            may_go_on = not (is_reduced or update.is_renumbered or update.new_vertices)
+            if isinstance(program, SSSP):
+                assert_parents_hold(result, judge)
+                assert (result.path == "incremental") == may_go_on
+            elif result.path == "full" and may_go_on:
+                assert "hold each other up" in result.why
+                assert update.deletes.rows.size
+            found = dict(zip(np.asarray(judge.ids).tolist(), result[field].tolist(), strict=True))
+            moved = set(found) - set(known)
+            moved |= {v for v, d in zip(known, before[field].tolist(), strict=True) if found[v] != d}
+            assert moved <= set(result.changed_ids.tolist())
+            before = result
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@quick
+@given(histories())
+def test_shortest_paths_are_those_of_a_full_run(history: History) -> None:
+    source = np.asarray(history.first().ids)[0]
+    follow(SSSP(source=source if isinstance(source, str) else int(source)), history, "distance")
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@quick
+@given(histories())
+def test_components_are_those_of_a_full_run(history: History) -> None:
+    follow(WCC(), history, "component")
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@pytest.mark.parametrize("weights", [[1, 2, 3], [0, 0, 1], [1.0, 1e-20, 0.5], [5, 5]])
+@pytest.mark.parametrize("directed", [True, False])
+def test_many_batches_move_rows_and_replace_arrays(
+    weights: list[float], directed: bool, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(edited_rows, "_LEAST_ROOM", 64)
+    apply_batches(
+        SSSP(source=0), weights, directed=directed, num_vertices=60, sizes=[40, 1, 30, 9, 2, 35, 7, 20]
+    )
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("weights", [[1, 2, 3], [0, 0, 1], [1.0, 1e-20, 0.5], list(range(1, 256))], ids=str)
+@pytest.mark.parametrize("directed", [True, False])
+def test_batches_on_a_gpu(weights: list[float], directed: bool) -> None:
+    apply_batches(
+        SSSP(source=0), weights, directed=directed, num_vertices=20_000, sizes=[1, 40, 9000, 3, 30_000]
+    )
+    apply_batches(WCC(), weights, directed=directed, num_vertices=20_000, sizes=[1, 40, 9000, 3])
+
+
+def apply_batches(
+    program: Vertex, weights: list[float], *, directed: bool, num_vertices: int, sizes: list[int]
+) -> None:
+    """Compare a stream with full runs, on graphs with a few vertices of many edges."""
+    draw, n = np.random.default_rng(11), num_vertices
+    edges: Any = [*(n * draw.random((2, 3 * n)) ** 3).astype(int), draw.choice(weights, 3 * n)]
+    graph = Graph.from_edges(*edges, vertices=range(n), directed=directed)
+    is_paths = isinstance(program, SSSP)
+    field = "distance" if is_paths else "component"
+    with sigps.stream(program, graph, device="cuda", guard="incremental") as stream:
+        for size in sizes:
+            inserts = [*(n * draw.random((2, size)) ** 3).astype(int), draw.choice(weights, size)]
+            gone = draw.integers(0, edges[0].size, size // 2 if is_paths else 0)
+            result = stream.apply(inserts=inserts, deletes=(edges[0][gone], edges[1][gone]))
+            assert result.path == "incremental"
+            stored = stream.graph.to_arrow().to_pydict()
+            edges = [np.array(stored[name]) for name in ("source", "target", "weight")]
+            judge = Graph.from_edges(*edges, vertices=range(n), directed=directed)
+            assert result[field].tolist() == sigps.run(program, judge, device="cpu")[field].tolist()
+            if is_paths:
+                assert_parents_hold(result, judge)
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+def test_by_default_and_for_other_programs_batches_run_in_full() -> None:
+    graph = Graph.from_edges([0, 1], [1, 2])
+    for program, options in (
+        (SSSP(source=0), {}),
+        (BFS(source=0), {"guard": "incremental"}),
+        (SSSP(source=0), {"guard": "incremental", "precision": "single"}),
+    ):
+        with sigps.stream(program, graph, device="cuda", **options) as stream:  # type: ignore[arg-type]
+            result = stream.apply(inserts=([2], [0]))
+        assert result.path == "full"
+        assert "on a GPU" in result.why
