@@ -69,8 +69,8 @@ def stream(
     A batch is applied to the graph (`Graph.apply`); then the program's result follows, incrementally where the compiler
     proved that it can (`sigps explain` says which way and why) and the guard allows it, else by a full run. Either way
     it is the result of a full run on a graph built anew, but for states that `sigps explain` names as witnesses: those
-    are as valid, and may be others. Incremental runs are built for CPU cores, on several ranks for monotone programs; and
-    with `guard="incremental"` on one GPU for monotone programs that send their keys.
+    are as valid, and may be others. Incremental runs are built for CPU cores, on several ranks for monotone programs;
+    and with `guard="incremental"` on one GPU for monotone programs that send their keys.
 
     Args:
         program: As in `sigps.run`.
