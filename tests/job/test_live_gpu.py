@@ -23,7 +23,7 @@ def host_is_gpu(monkeypatch: Any) -> None:
     monkeypatch.setattr(live, "_kernels", lambda gpu, *of: host_kernels("live", live.live_macros(*of)))
 
 
-quick = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def follow(program: Vertex, history: History, field: str) -> None:
