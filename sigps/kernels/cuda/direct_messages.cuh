@@ -177,6 +177,7 @@ __device__ inline void place_messages(const Lease &lease,
                                       uint32_t &generation) {
   const DirectMessages &direct = lease.direct;
   uint32_t n = lease.num_owned;
+  constexpr uint32_t AT_ONCE = 4; // successive vertices of a thread
   uint32_t share = (n + gridDim.x - 1) / gridDim.x;
   uint32_t begin = min(uint64_t(n), uint64_t(share) * blockIdx.x);
   uint32_t end = min(n, begin + share);
@@ -191,15 +192,24 @@ __device__ inline void place_messages(const Lease &lease,
   for (uint32_t block = threadIdx.x; block < blockIdx.x; block += blockDim.x)
     base += direct.block_sums[block];
   base = sum_block(base);
-  for (uint32_t first = begin; first < end; first += blockDim.x) {
-    uint32_t v = first + threadIdx.x;
-    uint64_t count = v < end ? direct.counts[v] : 0;
-    uint64_t total, upto = scan_block(count, total);
-    if (v < end) {
-      lease.offsets[v] = base + upto - count;
-      if (!SIGPS_PEERS)
-        direct.counts[v] = 0;
+  for (uint32_t first = begin; first < end; first += AT_ONCE * blockDim.x) {
+    uint32_t mine = first + AT_ONCE * threadIdx.x;
+    uint32_t counts[AT_ONCE];
+    uint64_t count = 0;
+#pragma unroll
+    for (uint32_t k = 0; k < AT_ONCE; k++) {
+      counts[k] = mine + k < end ? direct.counts[mine + k] : 0;
+      count += counts[k];
     }
+    uint64_t total, at = base + scan_block(count, total) - count;
+#pragma unroll
+    for (uint32_t k = 0; k < AT_ONCE; k++)
+      if (mine + k < end) {
+        lease.offsets[mine + k] = at;
+        at += counts[k];
+        if (!SIGPS_PEERS && counts[k] != 0)
+          direct.counts[mine + k] = 0;
+      }
     base += total;
   }
   if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0)
@@ -366,25 +376,35 @@ __device__ inline void compute_received(const Lease &lease,
                                         const NextSuperstep &now,
                                         ThreadCounters &counted) {
 #if SIGPS_LISTED && SIGPS_BY_TEAM
+  // Of a vertex that does not run none: most do not, and their edges are not
+  // counted.
   auto work_of = [&](uint32_t v) {
+    uint64_t received = num_received(lease, v);
+    if (received == 0 && lease.status[v] != ACTIVE)
+      return uint64_t(0);
     uint64_t edges = SIGPS_WALKS ? lease.in.out_degrees[v] : 0;
-    return max(num_received(lease, v), edges);
+    return max(max(received, edges), uint64_t(1));
   };
   for (uint32_t v = thread_of_grid(); v < lease.num_owned;
-       v += threads_of_grid())
-    if (work_of(v) <= ALONE && takes_part(lease, now, v))
+       v += threads_of_grid()) {
+    uint64_t work = work_of(v);
+    if (work > 0 && work <= ALONE && takes_part(lease, now, v))
       run_received(lease, now, v, counted, 1);
-  // Hubs are next to each other: a warp's lanes look at vertices far apart.
+  }
+  // Hubs are next to each other: a warp looks at eights of vertices far apart.
   uint32_t warps = threads_of_grid() / 32;
-  for (uint32_t first = spread_warp(); first < lease.num_owned;
+  for (uint32_t first = spread_warp() * 8; first < lease.num_owned;
        first += threads_of_grid()) {
-    uint32_t v = first + lane_id() * warps;
+    auto of_lane = [&](uint32_t lane) {
+      return first + lane / 8 * (warps * 8) + lane % 8;
+    };
+    uint32_t v = of_lane(lane_id());
     uint64_t work = v < lease.num_owned ? work_of(v) : 0;
     bool is_mine =
         work > ALONE && work <= BY_WARP_AT_MOST && takes_part(lease, now, v);
     uint32_t those = __ballot_sync(ALL_LANES, is_mine);
     for (; those != 0; those &= those - 1)
-      run_received(lease, now, first + (__ffs(those) - 1) * warps, counted, 32);
+      run_received(lease, now, of_lane(__ffs(those) - 1), counted, 32);
   }
   for_long_ones(lease, work_of, BY_WARP_AT_MOST, [&](uint32_t v) {
     if (takes_part_by_block(lease, now, v))
