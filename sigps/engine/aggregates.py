@@ -173,18 +173,24 @@ class Aggregates:
         self.values = tuple(Packed.of(cell, d) for d, cell in zip(self._dtypes, cells, strict=True))
 
     def restore(self, values: Sequence[Any]) -> None:
-        """Read these in the next superstep, one value an aggregator."""
+        """Read these in the next superstep: `saved_values`, also of a run that rounds where this one does not."""
         units = zip(self._units, values, strict=True)
         self.values = tuple(cell for (i, width), value in units for cell in self._cells(i, width, value))
 
     def _cells(self, i: int, width: int, value: Any) -> list[Any]:
+        are_words = np.ndim(value) == 1 and not self._dtypes[i].shape
         if width > 1:
-            return [np.int64(word) for word in spread(float(value))]
-        return [Packed.of(value, self._dtypes[i])]
+            return [np.int64(word) for word in (value if are_words else spread(float(value)))]
+        return [Packed.of(rounded(*map(int, value)) if are_words else value, self._dtypes[i])]
 
-    def declared_values(self) -> tuple[Any, ...]:
-        """Return one value an aggregator."""
-        return tuple(self._value(i, width) for i, width in self._units)
+    def saved_values(self) -> tuple[Any, ...]:
+        """Return one value an aggregator, for `restore`; of a sum that goes on its words, not rounded yet."""
+        return tuple(
+            np.array(self.values[i : i + width])
+            if width > 1 and self._aggregators[i].persistent
+            else self._value(i, width)
+            for i, width in self._units
+        )
 
     def _value(self, i: int, width: int) -> Any:
         exact = self._aggregators[i].exact

@@ -228,7 +228,7 @@ class Engine:
         states = tuple(s.copy() for s in state.fields.states)
         on_edges = state.edge_states.save(state.subgraph) if state.edge_states is not None else ()
         status = state.fields.status.copy()
-        values = self.aggregates.declared_values()
+        values = self.aggregates.saved_values()
         return Snapshot(state.superstep, owned.copy(), status, states, *in_flight, values, *on_edges)
 
     def restore(self, snapshot: Snapshot) -> None:

@@ -422,7 +422,7 @@ class GpuEngine:
             self._memory,
             self._variant.compiled,
             self._control,
-            self.aggregates.declared_values(),
+            self.aggregates.saved_values(),
             self._subgraph.owned_gids,
             self._gids_of,
         )

@@ -208,7 +208,7 @@ class InterpretedEngine:
             "messages",
             owned[ends],
             self._as_arrays(messages),
-            self.aggregates.declared_values(),
+            self.aggregates.saved_values(),
             *(self._edge_states.save(self.subgraph) if self._edge_states is not None else ()),
         )
 
