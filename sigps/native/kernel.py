@@ -169,7 +169,15 @@ def compiled(function: Callable[..., Any]) -> Kernel:
     return kernel
 
 
-@functools.cache
 def _source_key(module: str) -> str:
+    """Hash the Python files beside a module: functions that are compiled with its own come from these too."""
     file = sys.modules[module].__file__
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
+    return _hash_of(Path(file).parent) if file else ""
+
+
+@functools.cache
+def _hash_of(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for source in sorted(folder.glob("*.py")):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()

@@ -233,3 +233,13 @@ def test_kernels_of_modules_know_their_source() -> None:
     given = 0, 3, waiting, status, np.array([2.0, 1.0, 3.0]), np.array([1, 2, 3], np.uint32), True
     assert best_waiting(*given) == best_waiting.py_func(*given) == (3, 6, 1.0)
     assert kernels._source_key(best_waiting.__module__)
+
+
+def test_code_is_kept_by_the_files_beside_its_own(tmp_path: Path) -> None:
+    """What a function calls there is compiled with it: the chunks of a page, for one, with its rows."""
+    (tmp_path / "rows.py").write_text("1")
+    (tmp_path / "chunks.py").write_text("1")
+    before = kernels._hash_of.__wrapped__(tmp_path)
+    assert before == kernels._hash_of.__wrapped__(tmp_path)
+    (tmp_path / "chunks.py").write_text("2")
+    assert before != kernels._hash_of.__wrapped__(tmp_path)

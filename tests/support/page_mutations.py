@@ -30,6 +30,21 @@ def before_the_end(size: int) -> NDArray[np.uint32]:
     return np.frombuffer(memory, dtype=np.uint32, count=size, offset=length - 4 * size)
 
 
+def read_whole_to_the_end() -> None:
+    """Read a page whose streams leave one word of it, behind a group of no bits."""
+    row = np.cumsum([0] + [1 << 26] * 32 + [1] * 32).astype(np.uint32)
+    made = np.empty(most_page_words(1, row.size), dtype=np.uint32)
+    degrees, scratch = np.array([row.size], dtype=np.uint32), np.empty_like(row)
+    size = int(pack_rows(degrees, row, np.uint64(0), np.empty_like(degrees), scratch, made))
+    place = int(made[made[6]])
+    assert (place + 8 + 26, made[place] & 0xFFFF) == (size - 1, 26)
+    words, room, gaps = before_the_end(size), np.empty(32, np.uint32), np.empty(1024, np.uint32)
+    words[:] = made[:size]
+    numbers = np.uint64(2**32 - 1), np.uint64(0), np.uint64(1)
+    assert unpack_rows(words, *numbers, room, np.empty_like(room), gaps, scratch)
+    assert (scratch == row).all()
+
+
 def main(seed: int, count: int) -> None:
     faulthandler.enable()
     draw = np.random.default_rng(seed)
@@ -47,6 +62,7 @@ def main(seed: int, count: int) -> None:
     gaps, found = before_the_end(1024), before_the_end(targets.size)
     column_words, numbers = before_the_end(column.size), before_the_end(targets.size)
     scratch = before_the_end(-(-targets.size // 32) * 32)
+    read_whole_to_the_end()
     outcomes: Counter[str] = Counter()
     for _ in range(count):
         words[:], column_words[:] = made[:size], column

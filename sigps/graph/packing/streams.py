@@ -136,9 +136,12 @@ def unpack_chunk(
         width = _width_of(code)
         mask = (np.uint64(1) << width) - np.uint64(1)
         begin = to + (np.uint64(group) << np.uint64(5))
+        source = min(
+            payload, np.uint64(words.size) - np.uint64(2)
+        )  # two words: of no bits it may be the last one
         for i in range(np.uint64(_GROUP)):
             bit = np.uint64(i) * width
-            word = payload + (bit >> np.uint64(5))
+            word = source + (bit >> np.uint64(5))
             pair = np.uint64(words[word]) | (np.uint64(words[word + np.uint64(1)]) << np.uint64(32))
             out[begin + np.uint64(i)] = np.uint32((pair >> (bit & np.uint64(31))) & mask)
         payload += width
