@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.engine.exact_sum import LIMBS, from_limbs, to_limbs
 from sigps.errors import ComputeError
-from sigps.model.aggregator import Aggregator, adds_vectors
+from sigps.model.aggregator import Aggregator
 from sigps.model.fields import as_computed
 from sigps.native.marshal import Packed
 from sigps.native.sums import EMPTY, WORDS, added, rounded, spread
@@ -42,6 +41,11 @@ def _units(aggregators: Sequence[Aggregator[Any]]) -> Iterator[tuple[int, int]]:
         i += width
 
 
+def _words_by_number(cells: Sequence[Any]) -> list[tuple[int, ...]]:
+    """Return the words of a sum, or of those of a vector's numbers, each as whole numbers."""
+    return list(zip(*(map(int, np.atleast_1d(cell)) for cell in cells), strict=True))
+
+
 def _added(sums: Iterable[Sequence[Any]]) -> tuple[int, ...]:
     total = EMPTY
     for words in sums:
@@ -53,23 +57,17 @@ class Aggregates:
     """The values of a program's aggregators.
 
     In a deterministic run a sum of floats has four cells, whole numbers that add up in any order (`native/sums.py`),
-    and is rounded where it is read; any other aggregator has one cell. Sums of vectors are made exactly: vertices keep
-    their contributions apart in `given`, and what crosses ranks is an exact sum, rounded once at the end.
+    each a vector where vectors are added up, and is rounded where it is read; any other aggregator has one cell.
 
     Args:
         aggregators: As the program has them: of each cell one (`model.aggregator.cells_of`).
-        deterministic: Whether sums of floats must not depend on order.
-        num_owned: Vertices of this partition.
 
     Attributes:
         values: The cells that compute() reads in this superstep.
         identity: The cells that a superstep's totals begin with.
-        given: One array a cell in a deterministic run that adds up vectors of floats, else empty.
     """
 
-    def __init__(
-        self, aggregators: Sequence[Aggregator[Any]], deterministic: bool = False, num_owned: int = 0
-    ) -> None:
+    def __init__(self, aggregators: Sequence[Aggregator[Any]]) -> None:
         self._aggregators = tuple(aggregators)
         self._units = list(_units(aggregators))
         self._dtypes = tuple(a.field.dtype() for a in aggregators)
@@ -79,10 +77,6 @@ class Aggregates:
         self.values = tuple(
             Packed.of(a.start, d) for a, d in zip(self._aggregators, self._dtypes, strict=True)
         )
-        self.given: tuple[NDArray[Any], ...] = ()
-        if deterministic and adds_vectors(aggregators):
-            rows = zip(self.identity, self._dtypes, strict=True)
-            self.given = tuple(np.full((num_owned, *d.shape), i, dtype=d.base) for i, d in rows)
 
     def pack(self, totals: list[tuple[Any, ...]], superstep: int = 0) -> NDArray[np.int64]:
         """Return this rank's totals of a superstep as 8-byte words, for the exchange.
@@ -96,11 +90,9 @@ class Aggregates:
             if self._aggregators[i].is_shared:  # nobody contributes
                 continue
             if width > 1:
-                words.append(np.array(_added(total[i : i + width] for total in totals), dtype=np.int64))
-                continue
-            if self._is_exact(i):
-                columns = self.given[i].reshape(len(self.given[i]), math.prod(dtype.shape)).T
-                words += [to_limbs(np.ascontiguousarray(column)) for column in columns]
+                sums = [_words_by_number(total[i : i + width]) for total in totals]
+                for k in range(math.prod(dtype.shape)):
+                    words.append(np.array(_added(of_one[k] for of_one in sums), dtype=np.int64))
                 continue
             values = [
                 self._combined(i, numbers, superstep)
@@ -108,8 +100,6 @@ class Aggregates:
             ]
             wide = np.float64 if dtype.base.kind == "f" else np.int64
             words.append(np.array(values, dtype=dtype.base).astype(wide, copy=False).view(np.int64))
-        for array, identity in zip(self.given, self.identity, strict=False):
-            array[:] = identity
         return np.concatenate(words) if words else np.empty(0, dtype=np.int64)
 
     def advance(self, words: NDArray[np.int64], superstep: int = 0) -> None:
@@ -127,19 +117,19 @@ class Aggregates:
                 values.append(self.values[i])
                 continue
             if width > 1:
-                kept = [self.values[i : i + width]] if aggregator.persistent else []
-                values += map(np.int64, _added([*words[:, at : at + width], *kept]))
-                at += width
+                sums = []
+                for kept in _words_by_number(self.values[i : i + width]):
+                    sums.append(
+                        _added([*words[:, at : at + width], *([kept] if aggregator.persistent else [])])
+                    )
+                    at += width
+                values += self._as_cells(i, sums)
                 continue
             for before in np.atleast_1d(self.values[i]):
-                if self._is_exact(i):
-                    value: Any = from_limbs(words[:, at : at + LIMBS].sum(axis=0))
-                    at += LIMBS
-                else:
-                    column = np.ascontiguousarray(words[:, at])
-                    numbers = column.view(np.float64) if dtype.base.kind == "f" else column
-                    value = self._combined(i, numbers.astype(dtype.base), superstep)
-                    at += 1
+                column = np.ascontiguousarray(words[:, at])
+                numbers = column.view(np.float64) if dtype.base.kind == "f" else column
+                value = self._combined(i, numbers.astype(dtype.base), superstep)
+                at += 1
                 if aggregator.persistent:
                     value = self._combined(i, (before, value), superstep)
                 found.append(value)
@@ -178,15 +168,24 @@ class Aggregates:
         self.values = tuple(cell for (i, width), value in units for cell in self._cells(i, width, value))
 
     def _cells(self, i: int, width: int, value: Any) -> list[Any]:
-        are_words = np.ndim(value) == 1 and not self._dtypes[i].shape
+        dtype = self._dtypes[i]
+        are_words = np.ndim(value) > len(dtype.shape)
+        numbers = np.reshape(value, (-1, WORDS)) if are_words else np.atleast_1d(value)
         if width > 1:
-            return [np.int64(word) for word in (value if are_words else spread(float(value)))]
-        return [Packed.of(rounded(*map(int, value)) if are_words else value, self._dtypes[i])]
+            return self._as_cells(i, numbers.tolist() if are_words else [spread(float(n)) for n in numbers])
+        found = [rounded(*map(int, words)) for words in numbers] if are_words else numbers
+        return [Packed.of(found if dtype.shape else found[0], dtype)]
+
+    def _as_cells(self, i: int, sums: Sequence[Sequence[int]]) -> list[Any]:
+        """Return cells from number i on: the words of a sum, or of as many as a vector has numbers."""
+        dtype = self._dtypes[i]
+        columns = zip(*sums, strict=True)
+        return [Packed.of(list(column) if dtype.shape else column[0], dtype) for column in columns]
 
     def saved_values(self) -> tuple[Any, ...]:
         """Return one value an aggregator, for `restore`; of a sum that goes on its words, not rounded yet."""
         return tuple(
-            np.array(self.values[i : i + width])
+            np.stack(self.values[i : i + width], axis=-1)
             if width > 1 and self._aggregators[i].persistent
             else self._value(i, width)
             for i, width in self._units
@@ -196,7 +195,9 @@ class Aggregates:
         exact = self._aggregators[i].exact
         if exact is None:
             return self.values[i]
-        return exact.field.dtype().type(rounded(*map(int, self.values[i : i + width])))
+        dtype = exact.field.dtype()
+        numbers = [rounded(*words) for words in _words_by_number(self.values[i : i + width])]
+        return Packed.of(numbers if dtype.shape else numbers[0], dtype)
 
     def read(self, name: str) -> Any:
         """Return one value as compute() sees it."""
@@ -207,6 +208,3 @@ class Aggregates:
     def by_name(self) -> dict[str, Any]:
         """Return the values as Python numbers, a vector as a list of these."""
         return {self._aggregators[i].name: self._value(i, width).tolist() for i, width in self._units}
-
-    def _is_exact(self, i: int) -> bool:
-        return bool(self.given) and self._aggregators[i].kind == "sum" and self._dtypes[i].base.kind == "f"

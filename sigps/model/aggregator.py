@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from sigps.errors import CompileError
 from sigps.model.fields import NUMPY_TYPES, Field, extreme, is_number_type
 from sigps.model.vector import Vector, VectorType
 
-__all__ = ["Aggregator", "adds_vectors", "cells_of"]
+__all__ = ["Aggregator", "cells_of"]
 
 T = TypeVar("T")
 
@@ -163,22 +163,21 @@ class Aggregator(Generic[T]):
 
 
 def cells_of(aggregator: Aggregator[Any]) -> tuple[Aggregator[Any], ...]:
-    """Return what an aggregator consists of in a deterministic run: four words of a sum of floats; itself else."""
-    if aggregator.kind != "sum" or aggregator.field.dtype().kind != "f":
+    """Return what an aggregator consists of in a deterministic run: four words of a sum of floats; itself else.
+
+    Each is a vector, where vectors are added up.
+    """
+    dtype = aggregator.field.dtype()
+    if aggregator.kind != "sum" or dtype.base.kind != "f":
         return (aggregator,)
+    type: Any = VectorType(int, dtype.shape[0]) if dtype.shape else int
     cells = []
     for _ in range(4):
-        cell = Aggregator.sum(int, persistent=aggregator.persistent)
-        cell.field = Field(aggregator.name, int, 0)
+        cell = Aggregator.sum(type, persistent=aggregator.persistent)
+        cell.field = Field(aggregator.name, type, cell.field.default)
         cell.place, cell.exact = aggregator.place, aggregator
         cells.append(cell)
     return tuple(cells)
-
-
-def adds_vectors(aggregators: Iterable[Aggregator[Any]]) -> bool:
-    """Tell whether one is a sum of vectors of floats."""
-    dtypes = [a.field.dtype() for a in aggregators if a.kind == "sum"]
-    return any(dtype.shape and dtype.base.kind == "f" for dtype in dtypes)
 
 
 def _place_of_caller() -> tuple[str, int]:

@@ -27,6 +27,7 @@ __all__ = [
     "added_each",
     "rounded",
     "rounded_each",
+    "rounded_each_single",
     "spread",
     "spread_each",
     "total",
@@ -155,6 +156,14 @@ def rounded_each(window, upper, middle, lower):  # type: ignore[no-untyped-def]
     found = window * 0.0
     for i in range(len(window)):
         found[i] = rounded(window[i], upper[i], middle[i], lower[i])
+    return found
+
+
+def rounded_each_single(window, upper, middle, lower):  # type: ignore[no-untyped-def]
+    """Return the floats of 32 bits nearest to those nearest to the sums of a vector's numbers."""
+    found = window * 0.0
+    for i in range(len(window)):
+        found[i] = np.float32(rounded(window[i], upper[i], middle[i], lower[i]))
     return found
 
 

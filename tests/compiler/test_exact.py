@@ -108,9 +108,9 @@ def test_what_a_gpu_refuses(body: str, kind: str, says: str, monkeypatch: pytest
     ("body", "fields", "says"),
     [
         (
-            "self.total += Vector[float, 4](0.5)",
-            "total = Aggregator.sum(Vector[float, 4])",
-            "aggregators that add up",
+            "self.total += Vector[float, 300](0.5)",
+            "total = Aggregator.sum(Vector[float, 300])",
+            "sums of vectors of more than 256 floats",
         ),
         (
             "self.x = sum(sum(messages))\nself.send_to_neighbors(Vector[float, 300](0.5))",

@@ -106,6 +106,27 @@ class Thrown(Vertex, message=Vector[float, 2], combiner=sum):
         self.vote_to_halt()
 
 
+class Heaped(Vertex, message=float):
+    """Aggregators that add up vectors of floats, some numbers of which nobody gives anything."""
+
+    x: State[float] = 0.1
+    heaps = Aggregator.sum(Vector[float, 3], persistent=True)
+    narrow = Aggregator.sum(Vector[np.float32, 2])
+    all_at_once = Aggregator.sum(Vector[float, 2])
+    count = Aggregator.sum(int)
+
+    def compute(self, messages):
+        self.heaps[self.id % 2] += self.x * 1e9 if self.id % 5 == 1 else self.x / 3.0
+        self.narrow[1] += self.x * 0.7
+        self.all_at_once += (self.x * self.id, -self.x)
+        self.count += 1
+        self.x = sum(messages) * 0.3 + self.heaps[0] * 1e-10 + self.narrow[1] + self.all_at_once[1] / 7.0
+        if self.superstep < 4:
+            self.send_to_neighbors(self.x)
+        else:
+            self.vote_to_halt()
+
+
 PROGRAMS: dict[str, Any] = {
     "PageRank": lambda: PageRank(iterations=6),
     "Katz": lambda: Katz(attenuation=0.01),
@@ -114,6 +135,7 @@ PROGRAMS: dict[str, Any] = {
     "Posted": Posted,
     "Vectors": Vectors,
     "Thrown": Thrown,
+    "Heaped": Heaped,
 }
 
 

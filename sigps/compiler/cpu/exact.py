@@ -21,7 +21,16 @@ from sigps.compiler.cpu.inference import infer_types
 from sigps.compiler.program import Consumption, Slot, VertexProgram
 from sigps.model.aggregator import cells_of
 from sigps.native.builder import Functions
-from sigps.native.sums import WORDS, added, added_each, rounded, rounded_each, spread, spread_each
+from sigps.native.sums import (
+    WORDS,
+    added,
+    added_each,
+    rounded,
+    rounded_each,
+    rounded_each_single,
+    spread,
+    spread_each,
+)
 from sigps.native.trees import copied, walk
 
 __all__ = ["with_exact_sums"]
@@ -29,6 +38,7 @@ __all__ = ["with_exact_sums"]
 _FUNCTIONS = {
     "__spread": spread, "__added": added, "__rounded": rounded,
     "__spread_each": spread_each, "__added_each": added_each, "__rounded_each": rounded_each,
+    "__rounded_each_single": rounded_each_single,
 }  # fmt: skip
 
 _OF_NUMBERS, _OF_VECTORS = "__{}", "__{}_each"
@@ -55,7 +65,10 @@ def _with_exact_sums(
 ) -> VertexProgram:
     # Programs with one key are equal, but errors name their own places.
     sums = _float_sums(program, dict(columns))
-    totals = [_OF_NUMBERS if len(cells_of(a)) > 1 else "" for a in program.aggregators]
+    totals = [
+        "" if len(cells_of(a)) == 1 else _OF_VECTORS if d.shape else _OF_NUMBERS
+        for a, d in zip(program.aggregators, program.aggregate_dtypes, strict=True)
+    ]
     program = replace(program, is_deterministic=True, key=f"{program.key} deterministic {sums}")
     if not any(sums) and not any(totals):
         return program
@@ -144,7 +157,10 @@ def _unpacked(
             words = _words(name) if is_sum else (name,)
             target.elts += [ast.Name(word, ast.Store()) for word in words]
             if is_sum:
-                total = f"{is_sum.format('rounded')}({', '.join(words)})"
+                name_of_rounding = is_sum.format("rounded") + "_single" * bool(
+                    dtype.shape and dtype.base == np.float32
+                )
+                total = f"{name_of_rounding}({', '.join(words)})"
                 total = total if is_sum == _OF_VECTORS else f"__np.{dtype.name}({total})"
                 found += _parsed(f"{name} = {total}", statement)
     return found

@@ -11,7 +11,6 @@ from sigps.compiler.cpu.rows import Dtypes
 from sigps.compiler.program import FUNCTIONS, Consumption, EarlyExit, VertexProgram
 from sigps.kernels.cpu import grouped, push
 from sigps.kernels.cpu.functions import ONE, Functions, commit, compute_vertex
-from sigps.model.aggregator import adds_vectors
 from sigps.native.builder import Functions as TypedFunctions
 from sigps.native.primitives import (
     ProgramFunction,
@@ -20,11 +19,10 @@ from sigps.native.primitives import (
     lost_in_max,
     pick,
     sender,
-    store_row,
 )
 from sigps.native.trees import walk
 
-__all__ = ["adds_floats", "aggregates_floats", "build_functions"]
+__all__ = ["adds_floats", "build_functions"]
 
 
 def build_functions(
@@ -56,7 +54,7 @@ def build_functions(
         deliver=_deliver(names, lists, program.needs_end_ids),
         lift=names.get("lift", _absent),
         merge=_merge(names),
-        contribute=_contribute(names["fold"], program, deterministic),
+        contribute=_contribute(names["fold"]),
         edges_of=_edges_of if program.reads_edges else _no_edges,
         edges_between=_edges_between if program.reads_edges else _no_edges,
         load_inbox=_load_lists if lists else _load_inbox,
@@ -97,11 +95,6 @@ def adds_floats(program: VertexProgram, slots: Dtypes) -> bool:
     return any(
         d.base.kind == "f" and op in ("sum", "prod") for d, op in zip(slots, program.slot_ops, strict=False)
     )
-
-
-def aggregates_floats(program: VertexProgram) -> bool:
-    """Tell whether vertices' contributions stay apart in a deterministic run: an aggregator adds up vectors."""
-    return adds_vectors(program.aggregators)
 
 
 def _merges_in_any_order(program: VertexProgram, slots: Dtypes, deterministic: bool) -> bool:
@@ -190,19 +183,13 @@ def _merge(names: dict[str, Any]) -> Any:
     return merge_slots if merge is not None else _absent
 
 
-def _contribute(fold: Any, program: VertexProgram, deterministic: bool) -> Any:
+def _contribute(fold: Any) -> Any:
     def contribute(contributions, v, total, contribution):  # type: ignore[no-untyped-def]
         folded, fault = fold(total, contribution)
         keep_fault(v, fault)
         return folded
 
-    def contribute_apart(contributions, v, total, contribution):  # type: ignore[no-untyped-def]
-        store_row(contributions, v, contribution)
-        folded, fault = fold(total, contribution)
-        keep_fault(v, fault)
-        return folded
-
-    return contribute_apart if deterministic and aggregates_floats(program) else contribute
+    return contribute
 
 
 def _conclude(fold: Any, persistent: tuple[bool, ...]) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sigps.compiler.cpu.edge_writes import telling_edge_writes
-from sigps.compiler.cpu.functions import adds_floats, aggregates_floats, build_functions
+from sigps.compiler.cpu.functions import adds_floats, build_functions
 from sigps.compiler.cpu.inference import infer_types
 from sigps.compiler.cpu.rows import Dtypes, rows
 from sigps.compiler.program import VertexProgram, empty_value
@@ -56,7 +56,7 @@ class NativeProgram:
             num_lanes: Of the loops of `lanes.py`: runs side by side.
         """
         program = self.program
-        deterministic = deterministic and (adds_floats(program, self.slots) or aggregates_floats(program))
+        deterministic = deterministic and adds_floats(program, self.slots)
         if (name, deterministic, num_lanes) not in self._loops:
             module = import_module(
                 f"sigps.kernels.cpu.{next(m for m, loops in LOOPS.items() if name in loops)}"

@@ -132,7 +132,7 @@ class Crew:
             try:
                 found: tuple[int, ...] = self._loop(
                     core, self._count, limits, arguments, state.pull_edges, state.push_edges, state.owned,
-                    state.fields, state.read, state.native.empty, state.aggregates.given, state.aggregates.identity,
+                    state.fields, state.read, state.native.empty, (), state.aggregates.identity,
                     blocks, own[core],
                 )  # fmt: skip
             except BaseException:

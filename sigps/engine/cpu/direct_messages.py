@@ -192,7 +192,7 @@ class DirectMessages:
         Returns what each call did and contributed, and the columns of the messages of each that sent some: kinds,
         targets, senders, fields.
         """
-        loop = self._native.loop("compute_direct", bool(aggregates.given))
+        loop = self._native.loop("compute_direct", False)
         capacity, num_messages = _FIRST_CAPACITY, 0
         calls, written = [], []
         at = begin
@@ -200,7 +200,7 @@ class DirectMessages:
             self._check_memory(num_messages + capacity, arguments.superstep)
             queue = new_queue(capacity, self._dtypes)
             stopped, counts, total = loop(
-                at, end, arguments, owned(), fields, self._inbox, self._native.empty, outbox, queue, aggregates.given,
+                at, end, arguments, owned(), fields, self._inbox, self._native.empty, outbox, queue, (),
                 aggregates.identity,
             )  # fmt: skip
             calls.append((counts, total))

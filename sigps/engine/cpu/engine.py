@@ -114,7 +114,7 @@ class Engine:
         if program.delivery is Delivery.DIRECT:
             self._direct = self._make_direct(state)
         may_fuse = self._records.can_push and exchange.size == 1 and (master is None or master.waits)
-        if by_edge or self.is_streaming or program.reads_edge_links or state.aggregates.given:
+        if by_edge or self.is_streaming or program.reads_edge_links:
             may_fuse = False
         self._fused: Fused | None = FusedSupersteps(state, self._records, forced) if may_fuse else None
         if blocks is not None:
@@ -411,7 +411,7 @@ class FusedSupersteps:
             row = self._loop.run(
                 state.native, most_supersteps, "push" if self._always else self._forced, state.last_senders(),
                 state.active, last.sent_edges, state.arguments(), state.owned, state.fields, state.read, state.write,
-                inbox, state.native.empty, aggregates.given, aggregates.identity, most_work_of_all=most_work,
+                inbox, state.native.empty, (), aggregates.identity, most_work_of_all=most_work,
                 num_edges=state.subgraph.incoming.num_edges,
             )  # fmt: skip
         except LoopFaultError as fault:

@@ -428,7 +428,6 @@ class _Wave:
         self.size, self.alive = len(programs), (1 << len(programs)) - 1
         self.counts_idle = self.alive if counts_idle else 0
         self._programs, self._context = programs, context
-        subgraph = context.subgraph
         derived = context.executable.program
         assert derived is not None
         self._derived = derived
@@ -440,7 +439,7 @@ class _Wave:
         self._stopped = self._cut = self._done = 0
         given = [context._replace(program=program).params() for program in programs]
         self.params = tuple(_of_lanes(values, width) for values in zip(*given, strict=True))
-        start = Aggregates(derived.aggregators, False, subgraph.num_owned)
+        start = Aggregates(derived.aggregators)
         self.identity = start.identity
         self.values = tuple(_of_lanes([value], width) for value in start.values)
         self.totals = tuple(_of_lanes([value], width) for value in start.identity)
@@ -448,7 +447,7 @@ class _Wave:
 
     def aggregates(self, lane: int) -> Aggregates:
         """Return the aggregators of a lane, as their next superstep reads them."""
-        found = Aggregates(self._derived.aggregators, False, 0)
+        found = Aggregates(self._derived.aggregators)
         found.take(tuple(array[lane] for array in self.values))
         return found
 

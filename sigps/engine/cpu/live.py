@@ -103,7 +103,7 @@ class LiveEngine(Trimming):
         senders, active = np.empty_like(listed), np.empty_like(listed)
         counts, _ = state.loop("compute_listed")(
             listed, state.arguments(), state.owned, scratch, inbox, state.native.empty, state.write,
-            state.aggregates.given, state.aggregates.identity, senders, active,
+            (), state.aggregates.identity, senders, active,
         )  # fmt: skip
         inbox.state.fill(0)
         state.write.sent.fill(0)
@@ -228,7 +228,7 @@ class LiveEngine(Trimming):
         try:
             counts, _ = state.loop("compute_listed")(
                 vertices, arguments, state.owned, state.fields, inbox, state.native.empty, state.write,
-                state.aggregates.given, state.aggregates.identity, senders, active,
+                (), state.aggregates.identity, senders, active,
             )  # fmt: skip
         except LoopFaultError as fault:
             raise state.error_of(fault, 0) from None
@@ -325,7 +325,7 @@ class LiveEngine(Trimming):
         try:
             counts, total = state.loop("gather_better_listed")(
                 vertices, state.arguments(), state.pull_edges, state.owned, state.fields, kept.records, state.write,
-                state.native.empty, state.aggregates.given, state.aggregates.identity, senders,
+                state.native.empty, (), state.aggregates.identity, senders,
             )  # fmt: skip
         except LoopFaultError as fault:
             raise state.error_of(fault, superstep) from None

@@ -154,7 +154,7 @@ class Records:
         state = self._state
         name, bound = kept.pull(ghosts)
         loop, arguments = state.loop(name), state.arguments()
-        zero, given = state.aggregates.identity, state.aggregates.given
+        zero, given = state.aggregates.identity, ()
         arrays = (self._state.pull_edges, state.owned, state.fields, state.read.records, state.write)
         run = loop.over(arguments, *arrays, state.native.empty, bound, given, zero)
         return lambda span: run(*span)
@@ -167,7 +167,7 @@ class Records:
         state = self._state
         consumption = state.program.consumption
         loop = self._gather_loop
-        arguments, zero, given = state.arguments(), state.aggregates.identity, state.aggregates.given
+        arguments, zero, given = state.arguments(), state.aggregates.identity, ()
         reads_bits = sender_filter in (SENDERS_BITMAP, SENDERS_TEST_EACH)
         bits = np.packbits(state.read.sent, bitorder="little") if reads_bits else state.read.sent[:0]
         read = OutboxBitmap(bits, state.read.records)
@@ -260,7 +260,7 @@ class Records:
         lists = list_by_target(targets, messages, n, state.threads, twice=bool(state.program.sorts_by))
         _, (ran, active, _, _), total = state.loop("compute_direct")(
             np.uint64(0), np.uint64(n), arguments, state.owned, state.fields, lists, state.native.empty, state.write,
-            new_queue(0, state.program.message_dtypes), state.aggregates.given, state.aggregates.identity,
+            new_queue(0, state.program.message_dtypes), (), state.aggregates.identity,
         )  # fmt: skip
         senders = np.flatnonzero(state.write.sent[:n])
         sent_edges = int(state.subgraph.out_degrees[senders].sum(dtype=np.int64))

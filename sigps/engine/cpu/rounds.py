@@ -102,9 +102,7 @@ class RoundsEngine:
         self._subgraph, self._num = subgraph, subgraph.num_owned
         program = native.program
         self.obstacle = ""
-        self.aggregates = Aggregates(program.aggregators, deterministic, self._num)
-        if self.aggregates.given:
-            self.obstacle = "an aggregator adds up vectors exactly"
+        self.aggregates = Aggregates(program.aggregators)
         record = native.record[0] if len(native.record) == 1 else None
         shares = claim.sent is not None and record == program.state_dtypes[claim.sent]
         self._sent = claim.sent if shares else None
@@ -430,7 +428,7 @@ class RoundsEngine:
         """Make the aggregators' values of what vertices contributed in the last superstep."""
         if not self._given:
             return
-        self.aggregates = Aggregates(self._native.program.aggregators, self._deterministic, self._num)
+        self.aggregates = Aggregates(self._native.program.aggregators)
         identity, last = self.aggregates.identity, len(self._rounds) - 1
         total = self._native.loop("fold_contributions", True)(self._num, self._given, identity)
         self.aggregates.advance(self.aggregates.pack([total], last)[None], last)

@@ -78,7 +78,7 @@ class RunState:
         self.subgraph, self.exchange, self.threads = subgraph, exchange, threads
         self.deterministic = deterministic
         self.superstep = 0
-        self.aggregates = Aggregates(program.aggregators, deterministic, n)
+        self.aggregates = Aggregates(program.aggregators)
         initial = zip(program.states, program.state_dtypes, strict=True)
         states = tuple(_filled(n, dtype, field.default) for field, dtype in initial)
         self.fields = VertexFields(_filled(n, _UINT8, ACTIVE), states)
@@ -185,7 +185,7 @@ class RunState:
     def compute_lists(self, lists: list[NDArray[np.uint32]]) -> list[Any]:
         """Run lists of vertices; return of each the counts, totals, new senders and who stays active."""
         loop, arguments = self.loop("compute_listed"), self.arguments()
-        zero, given = self.aggregates.identity, self.aggregates.given
+        zero, given = self.aggregates.identity, ()
 
         def work(vertices: NDArray[np.uint32]) -> Any:
             senders, active = np.empty_like(vertices), np.empty_like(vertices)

@@ -9,7 +9,6 @@ from typing import Any
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.device import nccl
 from sigps.device.cuda import Gpu, reachable
-from sigps.model.aggregator import adds_vectors
 
 __all__ = [
     "GPU_PAYS_FROM_EDGES",
@@ -87,9 +86,9 @@ def find_order_obstacle(program: VertexProgram) -> str | None:
         return "deterministic runs that read floats one by one, whose order is open"
     if floats and "prod" in ops:
         return "deterministic products of floats"
-    if adds_vectors(program.aggregators):
-        return "deterministic aggregators that add up vectors of floats"
-    if "sum" in ops and any(d.shape and d.shape[0] > LONGEST_SUM for d in floats):
+    added = [*floats] if "sum" in ops else []
+    added += [d for a in program.aggregators if a.kind == "sum" and (d := a.field.dtype()).base.kind == "f"]
+    if any(d.shape and d.shape[0] > LONGEST_SUM for d in added):
         return f"deterministic sums of vectors of more than {LONGEST_SUM} floats"
     by_function = [d for slot in program.slots if slot.op == "user" for d in program.message_dtypes]
     by_function += [a.field.dtype() for a in program.aggregators if a.function is not None]

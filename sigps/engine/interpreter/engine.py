@@ -121,7 +121,7 @@ class InterpretedEngine:
         self.trace = frozenset(trace)
         self.traced: list[dict[str, Any]] | None = []
         cells = [cells_of(a) if deterministic else (a,) for a in declared.aggregators]
-        self.aggregates = Aggregates([cell for group in cells for cell in group], deterministic, n)
+        self.aggregates = Aggregates([cell for group in cells for cell in group])
         begins = itertools.accumulate(map(len, cells), initial=0)
         self._totals = [(at, len(group) > 1) for at, group in zip(begins, cells, strict=False)]
         self._is_deterministic = deterministic
@@ -290,7 +290,7 @@ class InterpretedEngine:
     def _compute_all(self, outgoing: Outgoing) -> tuple[tuple[Any, ...], int]:
         inbox, self._inbox = self._inbox, {}
         totals: list[Any] = [
-            EMPTY
+            [EMPTY] * math.prod(self.aggregates.identity[at].shape)
             if is_exact
             else as_computed(self.aggregates.identity[at], self.aggregates.identity[at].dtype)
             for at, is_exact in self._totals
@@ -304,7 +304,8 @@ class InterpretedEngine:
             view = VertexView(self, lid, outgoing)
             self._compute_one(lid, view, messages, totals)
         exact = zip(totals, (is_exact for _, is_exact in self._totals), strict=True)
-        return tuple(cell for total, is_exact in exact for cell in (total if is_exact else (total,))), ran
+        cells = (zip(*total, strict=True) if is_exact else (total,) for total, is_exact in exact)
+        return tuple(cell for of_one in cells for cell in of_one), ran
 
     def _in_id_order(self) -> Iterator[int]:
         return iter(np.argsort(self.subgraph.owned_gids, kind="stable").tolist())
@@ -312,9 +313,13 @@ class InterpretedEngine:
     def _contribute(self, lid: int, view: VertexView, totals: list[Any]) -> None:
         for i, aggregator in enumerate(self.program.declaration.aggregators):
             given = view.contributions.get(aggregator.name)
-            at, is_exact = self._totals[i]
+            _, is_exact = self._totals[i]
             if is_exact:
-                totals[i] = added(*totals[i], *spread(float(given or 0.0)))  # type: ignore[call-arg]
+                numbers = [0.0] if given is None else np.atleast_1d(given)
+                totals[i] = [
+                    added(*total, *spread(float(number)))  # type: ignore[call-arg]
+                    for total, number in zip(totals[i], itertools.cycle(numbers), strict=False)
+                ]
                 continue
             if given is None:
                 given = aggregator.field.assigned(aggregator.identity)
@@ -323,8 +328,6 @@ class InterpretedEngine:
             except ArithmeticError as error:
                 who = f"aggregator {aggregator.name!r}"
                 raise error_at(error, who, self.superstep, aggregator.place) from error
-            if self.aggregates.given:
-                self.aggregates.given[at][lid] = given
 
     def _compute_one(self, lid: int, view: VertexView, messages: list[Any], totals: list[Any]) -> None:
         vertex = copy.copy(self.program)
