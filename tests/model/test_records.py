@@ -137,6 +137,9 @@ def test_messages_may_have_namedtuples_in_them(body: str, expected: float, devic
         ("own if edge.weight > 2 else own._replace(k=1.0, part=In(2, edge.weight))", 3.0 * 40 + 1.0 * 22),
         ("Both(1.0, In(1, edge.weight) if self.id > 2 else own.part)", 1.0 * 43),
         ("own._replace(part=own.part._replace(a=5)) if self.id == 1 else own", 3.0 * 50 + 3.0 * 50),
+        ("nearer(own, Both(0.5, In(4, edge.weight - 3.5), 1))", 3.0 * 10 + 0.5 * 38.5 + 0.5 * 39.5),
+        ("self.made(edge.weight) if self.id > 1 else own", 3.0 * 10 + 2.0 * 70 + 3.0 * 70),
+        ("self.made(edge.weight)._replace(k=1.0)", 3.0 * 70),
     ],
 )
 @pytest.mark.parametrize(
@@ -153,7 +156,8 @@ def test_what_is_sent_may_be_chosen_and_changed(sent: str, expected: float, othe
                     self.send(edge, {sent})
         self.vote_to_halt()
     """
-    program = program_of(body, before=NESTED, message="message=Both")
+    made = "def made(self, k):\n    return Both(k, In(7, 0.0), 1)"
+    program = program_of(body, made, before=NESTED, message="message=Both")
     assert run(program, WEIGHTED, device=device)["x"].tolist() == [expected, 0.0, 0.0, 0.0]
 
 
@@ -185,6 +189,7 @@ def test_a_combiner_may_take_messages_with_namedtuples_in_them(device: str) -> N
             "self.send_to_neighbors(self.x if self.x else self.id)",
             r"a message is written as Both\(...\) where it is sent, or as a var",
         ),
+        ("self.send_to_neighbors(float(self.id))", r"a message is written as Both\(...\) where it is sent"),
     ],
 )
 def test_what_is_no_part_of_a_message_is_refused(body: str, text: str) -> None:

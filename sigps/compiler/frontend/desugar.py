@@ -4,21 +4,23 @@ match x: case 1 | 2: a  case y if y > 3: b  case _: c   ->  if, elif, else
 while (y := f(x)) > 0: ...                              ->  while True: y = f(x); if not y > 0: break; ...
 for i, m in enumerate(source, 1): ...                   ->  a counter beside the loop
 for a, b in zip((1, 2), range(2)): ...                  ->  a loop over positions
+sum(a * b for a, b in zip(u, v))                        ->  sum(u[i] * v[i] for i in range(...))
 for ... else                                            ->  a variable that says whether the loop was left
+self.send(edge, self.best(x))                           ->  a variable that holds the message
 x.bit_count(), x.bit_length()                           ->  functions
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from sigps.compiler.frontend.syntax import at, expression, statements
+from sigps.compiler.frontend.syntax import at, expression, is_self, statements, substitute
 from sigps.native.source import reject
 from sigps.native.trees import copied, walk
 
-__all__ = ["BIT_FUNCTIONS", "OWN", "desugar"]
+__all__ = ["BIT_FUNCTIONS", "OWN", "desugar", "hold_messages"]
 
 OWN = "__own_"
 """What the names of variables begin with that this pass adds."""
@@ -68,6 +70,39 @@ def desugar(tree: ast.FunctionDef) -> ast.FunctionDef:
     for node in walk(written):
         node.sigps_file = tree.sigps_file  # type: ignore[attr-defined]
     return written
+
+
+def hold_messages(tree: ast.FunctionDef, is_returned: Callable[[ast.expr], bool]) -> None:
+    """Assign messages that functions return to variables before they are sent.
+
+    Not where something else in the line is called, which would then be computed after the message.
+
+    Args:
+        tree: The function; changed.
+        is_returned: Whether a message is such a one.
+    """
+    _Holds(is_returned).visit(tree)
+
+
+_SENDS = ("send", "send_to", "send_to_neighbors")
+
+
+class _Holds(ast.NodeTransformer):
+    def __init__(self, is_returned: Callable[[ast.expr], bool]) -> None:
+        self._is_returned, self._count = is_returned, 0
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | list[ast.stmt]:
+        call = node.value
+        if not (isinstance(call, ast.Call) and is_self(call.func) and call.func.attr in _SENDS and call.args):
+            return node
+        *others, message = call.args
+        calls = [n for other in others for n in walk(other) if isinstance(n, ast.Call)]
+        if call.keywords or calls or not self._is_returned(message):
+            return node
+        self._count += 1
+        name = f"{OWN}message_{self._count}"
+        call.args = [*others, ast.copy_location(ast.Name(name, ast.Load()), message)]
+        return [*at([ast.Assign([ast.Name(name, ast.Store())], message)], node), node]
 
 
 _BITS = ("bit_count", "bit_length")
@@ -348,12 +383,42 @@ class _Expressions(ast.NodeTransformer):
         self._before += at([ast.Assign([node.target], node.value)], node)
         return ast.copy_location(ast.Name(node.target.id, ast.Load()), node)
 
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> Any:
+        self.generic_visit(node)
+        return _by_position(node) or node
+
     def visit_Call(self, node: ast.Call) -> Any:
         self.generic_visit(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr in _BITS and not node.args:
             name = ast.copy_location(ast.Name(f"{OWN}{node.func.attr}", ast.Load()), node)
             return ast.copy_location(ast.Call(name, [node.func.value], []), node)
         return node
+
+
+def _by_position(node: ast.GeneratorExp) -> ast.GeneratorExp | None:
+    """Write a generator over zip() or enumerate() of variables and fields as one over positions; None of others."""
+    loop, number = node.generators[0], f"{OWN}position"
+    called = getattr(getattr(loop.iter, "func", None), "id", "")
+    names = loop.target.elts if isinstance(loop.target, ast.Tuple) else []
+    if len(node.generators) > 1 or called not in ("zip", "enumerate") or loop.iter.keywords:  # type: ignore[attr-defined]
+        return None
+    sources = list(loop.iter.args)  # type: ignore[attr-defined]
+    items: dict[str, ast.expr] = {}
+    if called == "enumerate" and len(names) == 2 and len(sources) == 1 and isinstance(names[0], ast.Name):
+        items[names[0].id] = ast.Name(number, ast.Load())
+        names = names[1:]
+    if len(names) != len(sources) or not names or not all(isinstance(name, ast.Name) for name in names):
+        return None
+    if not all(isinstance(s, (ast.Name, ast.Attribute)) and _is_plain(s) for s in sources):
+        return None
+    for name, source in zip(names, sources, strict=True):
+        items[name.id] = expression(f"__source[{number}]", __source=copied(source))  # type: ignore[attr-defined]
+    lengths = [expression("len(__source)", __source=copied(source)) for source in sources]
+    size = lengths[0] if len(lengths) == 1 else ast.Call(ast.Name("min", ast.Load()), lengths, [])
+    iterated = ast.Call(ast.Name("range", ast.Load()), [size], [])
+    ifs = [substitute(test, items) for test in loop.ifs]
+    over = ast.comprehension(ast.Name(number, ast.Store()), iterated, ifs, 0)
+    return ast.copy_location(ast.GeneratorExp(substitute(node.elt, items), [over]), node)
 
 
 def _is_draw(call: ast.Call) -> bool:
@@ -423,6 +488,8 @@ def _is_plain(values: ast.expr) -> bool:
     """Tell whether zip() may run over something by position: a tuple, a variable, a field, or a vector computed."""
     if isinstance(values, ast.Attribute):
         return values.attr != "out_edges"
+    if isinstance(values, ast.IfExp):
+        return _is_plain(values.body) and _is_plain(values.orelse)
     return (
         isinstance(values, (ast.Name, ast.Tuple, ast.BinOp, ast.UnaryOp))
         and getattr(values, "id", "") != "messages"

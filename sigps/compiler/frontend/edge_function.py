@@ -7,13 +7,13 @@ The record holds the largest subexpressions of a message that depend on the send
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from sigps.compiler.frontend.absent import held
+from sigps.compiler.frontend.absent import held, message_name
 from sigps.compiler.frontend.grammar import action_of, reject_edge
 from sigps.compiler.frontend.lower import record_name
 from sigps.compiler.frontend.subject import Subject
@@ -223,7 +223,7 @@ class _Site(ast.NodeTransformer):
         return ast.copy_location(ast.Name(f"__capture{len(self.captures) - 1}", ast.Load()), value)
 
     def _record_of(self, node: ast.expr, seen: frozenset[str]) -> Record | None:
-        """Return the state whose NamedTuple an expression is like; None where that is not known, or it is none."""
+        """Return the state or message whose NamedTuple an expression is like; None where none is known."""
         ways: list[ast.expr] = []
         if is_self(node):
             return self._subject.records.get(node.attr)
@@ -239,16 +239,25 @@ class _Site(ast.NodeTransformer):
             ways = [node.func.value]
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             made = self._subject.names.meanings.get(node.func.id)
-            return next((r for r in self._subject.records.values() if r.cls is made), None)
+            return next((r for r in self._known_records() if r.cls is made), None)
         return next((r for r in (self._record_of(way, seen) for way in ways) if r is not None), None)
+
+    def _known_records(self) -> Iterator[Record]:
+        yield from self._subject.records.values()
+        if self._subject.message_record is not None:
+            yield self._subject.message_record
 
     def _capture_fields(self, whole: ast.expr, record: Record) -> ast.expr:
         """Capture a NamedTuple field by field; the edge function makes it anew: the outbox record holds numbers."""
+        is_message = record is self._subject.message_record
+        return self._fields_of(whole, record, message_name if is_message else record_name)
+
+    def _fields_of(self, whole: ast.expr, record: Record, name_of: Callable[[Record], str]) -> ast.expr:
         parts = [ast.Attribute(copied(whole), name, ast.Load()) for name in record.names]
         return ast.Call(
-            ast.Name(record_name(record), ast.Load()),
+            ast.Name(name_of(record), ast.Load()),
             [
-                self._capture_fields(part, kind)
+                self._fields_of(part, kind, name_of)
                 if isinstance(kind, Record)
                 else self._capture(part, held(kind, self._subject.precision, ast.Constant(0)))
                 for part, kind in zip(parts, record.parts, strict=True)

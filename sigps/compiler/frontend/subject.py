@@ -6,14 +6,14 @@ import ast
 import difflib
 import inspect
 import types
-from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 
 from sigps.compiler.frontend.absent import name_none_tests, nested
 from sigps.compiler.frontend.constants import Constants, constant_of, fold_constants
-from sigps.compiler.frontend.desugar import desugar
+from sigps.compiler.frontend.desugar import desugar, hold_messages
 from sigps.compiler.frontend.grammar import refuse
 from sigps.compiler.frontend.keyed import spell_out_keys
 from sigps.compiler.frontend.keys import write_keys
@@ -191,6 +191,8 @@ class Subject:
         refuse(tree)
         check_locals_are_set(tree)
         tree = self.names.resolve(tree, function, kept)
+        if (record := self.message_record) is not None:
+            hold_messages(tree, lambda message: self._is_returned(message, record))
         for node in walk(tree):
             node.sigps_file = function.__code__.co_filename  # type: ignore[attr-defined]
         return tree
@@ -257,25 +259,46 @@ class Subject:
         self._require_made(message, record)
         return self._parts_of(message, record)
 
-    def _require_made(self, message: ast.expr, record: Record) -> None:
-        """Refuse a message that is no NamedTuple written out, chosen, changed, or held by a variable or a state."""
+    def _is_made(self, message: ast.expr, record: Record) -> bool:
+        """Tell whether a NamedTuple is written out, chosen, changed, or held by a variable or a state."""
         if isinstance(message, ast.IfExp):
-            self._require_made(message.body, record)
-            self._require_made(message.orelse, record)
-        elif _is_replaced(message):
-            for field in message.keywords:  # type: ignore[attr-defined]
-                if field.arg not in record.names:
-                    has = ", ".join(record.names)
-                    reject(message, f"{record.cls.__name__} has no field {field.arg!r}; it has: {has}")
-            self._require_made(message.func.value, record)  # type: ignore[attr-defined]
-        elif not (isinstance(message, (ast.Tuple, ast.Name)) or self._makes(message, record)):
-            state = self.records.get(message.attr) if is_self(message) else None
-            if state is None or state.cls is not record.cls:
-                reject(
-                    message,
-                    f"a message is written as {record.cls.__name__}(...) where it is sent, or as a variable or a "
-                    "state that holds one, perhaps with _replace(...) or 'if' and 'else'",
-                )
+            return self._is_made(message.body, record) and self._is_made(message.orelse, record)
+        if _is_replaced(message):
+            return self._is_made(message.func.value, record)  # type: ignore[attr-defined]
+        state = self.records.get(message.attr) if is_self(message) else None
+        return (
+            isinstance(message, (ast.Tuple, ast.Name))
+            or self._makes(message, record)
+            or (state is not None and state.cls is record.cls)
+        )
+
+    def _is_returned(self, message: ast.expr, record: Record) -> bool:
+        """Tell whether a function or a method of the user returns a NamedTuple, perhaps one among others."""
+        if isinstance(message, ast.IfExp):
+            ways = message.body, message.orelse
+            found = [self._is_returned(way, record) for way in ways]
+            made = [self._is_made(way, record) for way in ways]
+            return any(found) and all(a or b for a, b in zip(found, made, strict=True))
+        if _is_replaced(message):
+            return self._is_returned(message.func.value, record)  # type: ignore[attr-defined]
+        called = message.func if isinstance(message, ast.Call) else None
+        if isinstance(called, ast.Name):
+            return isinstance(self.names.meanings.get(called.id), types.FunctionType)
+        return called is not None and is_self(called) and self.method(called.attr) is not None
+
+    def _require_made(self, message: ast.expr, record: Record) -> None:
+        """Refuse a message of another form, or with fields replaced that it does not have."""
+        if not self._is_made(message, record):
+            reject(
+                message,
+                f"a message is written as {record.cls.__name__}(...) where it is sent, or as a variable or a "
+                "state that holds one, perhaps with _replace(...) or 'if' and 'else'",
+            )
+        for node in _wholes(message):
+            unknown = [k.arg for k in node.keywords if k.arg not in record.names]
+            if unknown:
+                has = ", ".join(record.names)
+                reject(node, f"{record.cls.__name__} has no field {unknown[0]!r}; it has: {has}")
 
     def made_message(self, parts: Sequence[ast.expr]) -> ast.expr:
         """Return the message that is made of one expression a field."""
@@ -379,10 +402,20 @@ class Subject:
         reject(node, f"{self.name} has no {name!r}. A field of it is declared: '{name}: State[float] = 0.0'")
 
 
-def _is_replaced(node: ast.AST) -> bool:
+def _is_replaced(node: ast.AST) -> TypeGuard[ast.Call]:
     """Tell whether an expression is `x._replace(...)` with named fields."""
     is_call = isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "_replace"
     return is_call and not node.args and all(k.arg for k in node.keywords)  # type: ignore[attr-defined]
+
+
+def _wholes(message: ast.expr) -> Iterator[ast.Call]:
+    """Yield each `_replace(...)` of a whole message."""
+    if isinstance(message, ast.IfExp):
+        yield from _wholes(message.body)
+        yield from _wholes(message.orelse)
+    elif _is_replaced(message):
+        yield message
+        yield from _wholes(message.func.value)  # type: ignore[attr-defined]
 
 
 def _part_of(given: ast.expr, name: str) -> ast.expr:
@@ -390,7 +423,7 @@ def _part_of(given: ast.expr, name: str) -> ast.expr:
     whole = given
     replaced: dict[str | None, ast.expr] = {}
     while _is_replaced(whole):
-        fields = {k.arg: k.value for k in whole.keywords}  # type: ignore[attr-defined]
+        fields = {k.arg: k.value for k in whole.keywords}
         if fields.keys() & replaced.keys():  # what is replaced twice is computed all the same
             break
         replaced |= fields

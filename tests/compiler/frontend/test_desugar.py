@@ -91,6 +91,14 @@ for i, x in enumerate((5, 7, 9), 1):
     "walrus in a walrus": "t = (a := (b := self.id + 2) * b) + b - a // 2",
     "walrus behind a method": "t = self.double(self.id) + (n := 3) * n",
     "walrus before its target": "k = 1\nself.n[k] = (k := self.id % 4)\nt = self.n[k] * 10 + self.n[1]",
+    "zip in a generator": "n = self.n * self.id\nt = sum(a * b + 1 for a, b in zip(self.n, n) if a != 2)",
+    "enumerate in a generator": "t = max((i * a for i, a in enumerate(self.n) if i < self.id), default=-1)",
+    "zip of what is chosen": """
+t = 0
+n = self.n * 3
+for a, b in zip(self.n if self.id % 2 else n, range(3)):
+    t += a * b
+""",
     "zip": "t = 0\nfor a, b, c in zip((1, 2, 3), range(self.id), (4, 5, 6)):\n    t += a * 100 + b * 10 + c",
     "for with else": """
 t = 0
@@ -202,7 +210,7 @@ def test_a_walrus_that_taken_out_would_mean_something_else_is_refused(line: str)
         ("match self.id:\n    case int():\n        self.x = 1.0", "'match' takes numbers"),
         ("for a, b in zip(messages, (1, 2)):\n    self.x = 1.0", "zip\\(\\) takes tuples"),
         ("for i in enumerate((1, 2)):\n    self.x = 1.0", "enumerate\\(\\) is written"),
-        ("a = enumerate((1, 2))", "enumerate\\(\\) is written in a loop"),
+        ("a = enumerate((1, 2))", "enumerate\\(\\) is written"),
     ],
 )
 def test_refused(body: str, says: str) -> None:
