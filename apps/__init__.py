@@ -12,6 +12,7 @@ from sigps.apps.degree_histogram import DegreeHistogram as DegreeHistogram
 from sigps.apps.dependencies import Dependencies as Dependencies
 from sigps.apps.dependencies import betweenness as betweenness
 from sigps.apps.distances import Distances as Distances
+from sigps.apps.distances import DistanceSums as DistanceSums
 from sigps.apps.distances import closeness as closeness
 from sigps.apps.distances import eccentricities as eccentricities
 from sigps.apps.dn_graphs import DNGraphs as DNGraphs
@@ -50,6 +51,7 @@ from sigps.apps.motifs import FourCycles as FourCycles
 from sigps.apps.motifs import motifs as motifs
 from sigps.apps.multi_source_bfs import MultiSourceBFS as MultiSourceBFS
 from sigps.apps.nearness import Nearness as Nearness
+from sigps.apps.nearness import NearnessSums as NearnessSums
 from sigps.apps.nearness import harmonic as harmonic
 from sigps.apps.neural_network import NeuralNetwork as NeuralNetwork
 from sigps.apps.node2vec_walks import Node2vecWalks as Node2vecWalks

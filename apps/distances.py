@@ -3,8 +3,9 @@
     distance(source) = 0,   distance(v) = 1 + min { distance(u) : (u, v) an edge }
 
 Superstep d finds the vertices at distance d, which send to their neighbours and retire. The graph is taken as
-undirected and unweighted; `BFS` follows directions, and finds parents. As equal messages say no more than one, many
-searches go side by side at the price of few (`sigps.run_many`), and give measures that look from all vertices:
+undirected and unweighted; `BFS` follows directions, and finds parents. `DistanceSums` makes 64 searches at the price
+of one: a bit of a mask says which of them have found a vertex. Many such runs go side by side (`sigps.run_many`), and
+give measures that look from all vertices:
 
     closeness(v) = (r - 1) / (n - 1) * (r - 1) / sum { distance(u, v) : u a source that reaches v }
     eccentricity(v) = max { distance(u, v) : u a source that reaches v },   -1 where none does
@@ -32,8 +33,8 @@ VLDB 2015.
 import numpy as np
 
 import sigps
-from sigps import Param, State, Vertex, VertexId
-from sigps.apps.sources import sources_of
+from sigps import Param, State, Vertex, VertexId, at_least, from_column
+from sigps.apps.sources import numbered, sources_of
 
 
 class Distances(Vertex, message=bool, directed=False):
@@ -52,30 +53,61 @@ class Distances(Vertex, message=bool, directed=False):
         self.vote_to_halt()
 
 
+class DistanceSums(Vertex, message=np.uint64, directed=False):
+    """What 64 searches find together: of those from the sources with `number` `first` to `first` + 63.
+
+    `reached` counts those that reach a vertex, `distance` adds up their distances, and `farthest` is the greatest of
+    these, -1 where there is none. Sources are numbered from 1; other vertices have the number 0.
+    """
+
+    first: Param[int] = at_least(1, default=1)
+    number: State[int] = from_column("number", default=0)
+    found: State[np.uint64] = 0
+    reached: State[int] = 0
+    distance: State[int] = 0
+    farthest: State[np.int32] = -1
+
+    def compute(self, messages):
+        """Be found by searches that have not found this vertex yet, and pass them on."""
+        mask = np.uint64(0)
+        if self.superstep == 0:
+            k = self.number - self.first
+            if 0 <= k < 64:
+                mask = np.uint64(1) << k
+        for m in messages:
+            mask |= m
+        new = mask & ~self.found
+        if new != 0:
+            self.found |= new
+            count = new.bit_count()
+            self.reached += count
+            self.distance += count * self.superstep
+            self.farthest = self.superstep
+            self.send_to_neighbors(new)
+        self.vote_to_halt()
+
+
 def closeness(graph, samples=0, seed=0, sources=None, **options):
     """Return a result with the field `closeness`: as seen from all vertices, from `samples`, or from `sources`.
 
     `options` are those of `sigps.run_many`.
     """
     n = graph.num_vertices
-    sources = sources_of(graph, samples, seed) if sources is None else list(sources)
+    sources, runs = numbered(sources_of(graph, samples, seed) if sources is None else sources)
     both = {"distance": "sum", "reached": "sum"}
-    results = sigps.run_many(Distances, graph, source=sources, reduce=both, **options)
-    reached = results.reduced["reached"]
-    total = results.reduced["distance"] + (
-        len(sources) - reached
-    )  # without -1 from those that do not reach it
+    results = sigps.run_many(DistanceSums, graph, reduce=both, **runs, **options)
+    total = results.reduced["distance"]
     scale = n / len(sources)
-    others = scale * reached - 1.0
+    others = scale * results.reduced["reached"] - 1.0
     near = np.where(total > 0, others * others / (max(1, n - 1) * scale * np.maximum(total, 1)), 0.0)
     return results.as_one({"closeness": near})
 
 
 def eccentricities(graph, samples=0, seed=0, sources=None, **options):
     """Return a result with `eccentricity`, and with `radius` and `diameter` as aggregators; else as `closeness`."""
-    sources = sources_of(graph, samples, seed) if sources is None else list(sources)
-    results = sigps.run_many(Distances, graph, source=sources, reduce={"distance": "max"}, **options)
-    found = results.reduced["distance"]
+    _, runs = numbered(sources_of(graph, samples, seed) if sources is None else sources)
+    results = sigps.run_many(DistanceSums, graph, reduce={"farthest": "max"}, **runs, **options)
+    found = results.reduced["farthest"]
     reached = found[found >= 0]
     ends = {"radius": reached.min(), "diameter": reached.max()} if len(reached) else {}
     return results.as_one({"eccentricity": found}, {name: int(value) for name, value in ends.items()})

@@ -1,5 +1,7 @@
 """Sources: from which vertices measures look that look from all of them, or from a sample."""
 
+import numpy as np
+
 import sigps
 from sigps.apps.hashing import hashed
 
@@ -25,3 +27,14 @@ def sources_of(graph, samples=0, seed=0):
             chosen[hashed(draw, seed) % n] = True
             draw += 1
     return graph.ids.to_oids(list(chosen)).tolist()
+
+
+def numbered(sources):
+    """Return sources without repeats, and what `sigps.run_many` takes for programs that look from 64 of them at once.
+
+    >>> numbered([7, 4, 7])
+    ([7, 4], {'first': [1], 'initial': {'number': {7: 1, 4: 2}}})
+    """
+    chosen = list(dict.fromkeys(np.asarray(sources).tolist()))
+    numbers = {source: number for number, source in enumerate(chosen, 1)}
+    return chosen, {"first": list(range(1, len(chosen) + 1, 64)), "initial": {"number": numbers}}

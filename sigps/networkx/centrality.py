@@ -15,8 +15,8 @@ from sigps.apps import Dependencies
 from sigps.networkx.brandes import dependencies_from_each
 from sigps.networkx.converted import ConvertedGraph, batches, run, settings
 from sigps.networkx.neighbour_order import edges_in_order
-from sigps.networkx.programs import DampedSums, Hops, NormedSums
-from sigps.networkx.searches import distances_from, from_each
+from sigps.networkx.programs import DampedSums, NormedSums
+from sigps.networkx.searches import distances_from, from_each, sums_of_hops
 from sigps.networkx.serving import serves
 
 __all__: list[str] = []
@@ -81,15 +81,8 @@ def _inward_distances(G: ConvertedGraph, distance: str | None) -> tuple[NDArray[
             total += np.where(is_reached, found, 0)
             reached += is_reached
         return total, reached
-    for some in batches(G.graph, range(n)):
-        options: dict[str, Any] = {
-            "reduce": {"distance": "sum", "reached": "sum"},
-            "device": settings().device,
-        }
-        sums = sigps.run_many(Hops, G.graph, source=list(some), **options).reduced
-        reached += sums["reached"]
-        total += sums["distance"] + (len(some) - sums["reached"])  # each that is not reached counts -1
-    return total, reached
+    sums = sums_of_hops(G, distance="sum", reached="sum")
+    return sums["distance"], sums["reached"]
 
 
 @serves(weight="distance")

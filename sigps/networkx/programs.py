@@ -6,10 +6,11 @@ import math
 from typing import NamedTuple
 
 from sigps import Aggregator, Param, State, Vertex, VertexId, at_least, inf
-from sigps.apps import Distances
+from sigps.apps import Distances, DistanceSums
 
 __all__ = [
     "DampedSums",
+    "HopSums",
     "Hops",
     "HubsAndAuthorities",
     "Levels",
@@ -22,6 +23,10 @@ __all__ = [
 
 class Hops(Distances, directed=True):
     """How many edges each vertex is from `source` along their directions, -1 where no path leads; for many runs."""
+
+
+class HopSums(DistanceSums, directed=True):
+    """How far 64 sources are from each vertex that they reach along edges."""
 
 
 class Levels(Vertex, message=bool):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 import sigps
 from sigps.apps import BFS, SSSP
 from sigps.networkx.converted import ConvertedGraph, batches, run, settings
-from sigps.networkx.programs import Hops, Levels, Nearest
+from sigps.networkx.programs import Hops, HopSums, Levels, Nearest
 
-__all__ = ["Tree", "distances_from", "from_each", "levels_from", "tree_from", "tree_of_edges"]
+__all__ = ["Tree", "distances_from", "from_each", "levels_from", "sums_of_hops", "tree_from", "tree_of_edges"]
 
 
 def levels_from(G: ConvertedGraph, sources: Sequence[int], *, reverse: bool = False) -> NDArray[np.int64]:
@@ -112,6 +112,17 @@ def _rows(program: type[sigps.Vertex], graph: sigps.Graph, sources: Sequence[int
         "distance"
     ]
     return found
+
+
+def sums_of_hops(G: ConvertedGraph, **reduce: Literal["sum", "max"]) -> dict[str, NDArray[Any]]:
+    """Return fields of `DistanceSums` as seen from all nodes along edges, each reduced as told, [nodes] each."""
+    n = len(G)
+    sources: dict[str, Any] = {
+        "first": list(range(1, n + 1, 64)),
+        "initial": {"number": np.arange(1, n + 1)},
+    }
+    results = sigps.run_many(HopSums, G.graph, reduce=dict(reduce), device=settings().device, **sources)
+    return dict(results.reduced)
 
 
 def _exact(distances: NDArray[np.float64], lengths: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:

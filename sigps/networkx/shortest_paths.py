@@ -19,7 +19,15 @@ from sigps.apps.arcs import edges_into
 from sigps.networkx.components import strong_labels, weak_labels
 from sigps.networkx.converted import ConvertedGraph
 from sigps.networkx.neighbour_order import finders, neighbours
-from sigps.networkx.searches import Tree, distances_from, from_each, levels_from, tree_from, tree_of_edges
+from sigps.networkx.searches import (
+    Tree,
+    distances_from,
+    from_each,
+    levels_from,
+    sums_of_hops,
+    tree_from,
+    tree_of_edges,
+)
 from sigps.networkx.serving import serves
 
 __all__: list[str] = []
@@ -486,10 +494,16 @@ def eccentricities(G: ConvertedGraph, sources: Sequence[int], weight: str | None
     Raises:
         networkx.NetworkXError: If a node is not reached.
     """
+    why = "digraph is not strongly connected" if G.is_directed() else "graph is not connected"
+    infinite = nx.NetworkXError(f"Found infinite path length because the {why}")
+    if weight is None and not G.is_directed() and len(sources) == len(G) > 0:
+        ends = sums_of_hops(G, farthest="max", reached="sum")
+        if (ends["reached"] < len(G)).any():
+            raise infinite
+        return G.by_node(ends["farthest"])
     found = {}
     for source, distances, is_reached in from_each(G, sources, weight):
         if not is_reached.all():
-            why = "digraph is not strongly connected" if G.is_directed() else "graph is not connected"
-            raise nx.NetworkXError(f"Found infinite path length because the {why}")
+            raise infinite
         found[G.nodes[source]] = distances.max().item()
     return found

@@ -150,8 +150,9 @@ def _library_folders() -> tuple[str, ...]:
 
 
 def _is_of_a_library(function: types.FunctionType) -> bool:
-    if function.__module__.startswith("sigps."):
-        return not function.__module__.startswith("sigps.apps")
+    module = function.__module__ or ""  # None of a function that exec() made among bare names
+    if module.startswith("sigps."):
+        return not module.startswith("sigps.apps")
     return function.__code__.co_filename.startswith(("<frozen", *_library_folders()))
 
 

@@ -19,6 +19,7 @@ from ways import assert_same
 from sigps import Param, State, Vertex, generate, run, run_many
 from sigps.apps import BFS, SSSP, MinimumSpanningForest
 from sigps.apps.dependencies import betweenness
+from sigps.apps.distances import closeness, eccentricities
 from sigps.engine.gpu import lanes
 from sigps.errors import ComputeError, DeviceError
 
@@ -72,6 +73,14 @@ def test_many_launches_and_large_frontiers() -> None:
     results = run_many(BFS, graph, device="cuda", source=list(range(0, 7060, 353)))
     for source, result in zip(range(0, 7060, 353), results, strict=True):
         np.testing.assert_array_equal(result["level"], run(BFS(source=source), graph, device="cpu")["level"])
+
+
+def test_masks_of_searches() -> None:
+    graph = generate("rmat", scale=9, seed=3)
+    found, judge = (closeness(graph, device=device)["closeness"] for device in ("cuda", "cpu"))
+    assert found.tolist() == judge.tolist()
+    found, judge = (eccentricities(graph, device=device)["eccentricity"] for device in ("cuda", "cpu"))
+    assert found.tolist() == judge.tolist()
 
 
 def test_betweenness() -> None:

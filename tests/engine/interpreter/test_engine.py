@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -143,6 +144,21 @@ def test_a_message_that_overflows_its_type_is_named() -> None:
 def test_a_state_that_overflows_its_type_is_named_with_its_vertex() -> None:
     with pytest.raises(ComputeError, match=r"200 does not fit .*, in vertex 20, superstep 0"):
         interpreted(Grows(what="state"), TRIANGLE).lease(1)
+
+
+def test_a_class_of_no_module_runs(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(
+        "from sigps import State, Vertex\n"
+        "class P(Vertex, message=int):\n"
+        "    x: State[int] = 0\n"
+        "    def compute(self, messages):\n"
+        "        self.x = self.id + 1\n"
+        "        self.vote_to_halt()\n"
+    )
+    names: dict[str, Any] = {}
+    exec(compile(path.read_text(), path, "exec"), names)
+    assert run(names["P"](), Graph.from_edges([0], [1]), device="python")["x"].tolist() == [1, 2]
 
 
 def test_leases_go_on_where_the_last_one_stopped() -> None:
