@@ -176,6 +176,7 @@ class RunOptions(NamedTuple):
         cache_bytes: What a run that streams may keep of its edges, unpacked.
         device_memory: The bytes that it may take of each GPU; None: all there are.
         stream: Whether edges may stay on the host of a GPU: `"auto"`, where graph and run do not fit.
+        transfer: How edges on the host of a GPU come to it.
         tiles: Whether in-edges lie in tiles on a GPU: `"auto"`, where that pays.
         initial: The values that states begin with, where they are given: [num_vertices] by gid, by name.
         columns: Those that the graph's vertex columns give: of this rank's rows, [num_rows], by name of the state.
@@ -193,6 +194,7 @@ class RunOptions(NamedTuple):
     cache_bytes: int = 0
     device_memory: int | None = None
     stream: Literal["auto", "always", "never"] = "auto"
+    transfer: Literal["auto", "bulk", "rows"] = "auto"
     tiles: Literal["auto", "always", "never"] = "auto"
     initial: Mapping[str, NDArray[Any]] = _NO_VALUES
     columns: Mapping[str, NDArray[Any]] = _NO_VALUES

@@ -59,7 +59,7 @@ class SuperstepStats:
         imbalance: The slowest rank's computing time over the mean.
         blocks: Without barriers, blocks of vertices that were computed; 0 else.
         block_edges: In-edges of these blocks: over the graph's edges, how many sweeps that were.
-        bytes_read: Packed bytes of edges that were unpacked, where a run streams.
+        bytes_read: Packed bytes of edges that were unpacked, where a run streams; on a GPU those that crossed to it.
         blocks_skipped: Blocks of edges that were not, since nothing in them was to run or to send.
     """
 
@@ -148,15 +148,18 @@ class StatsLog(Sequence[SuperstepStats]):
             elif part:
                 self._add(list(part) if isinstance(part, list) else part)
 
-    def append_rows(self, rows: NDArray[Any], directions: Mapping[int, str]) -> None:
+    def append_rows(
+        self, rows: NDArray[Any], directions: Mapping[int, str], *, are_packed: bool = False
+    ) -> None:
         """Add what a device counted on one rank. O(1): the array is kept, so leave it as it is.
 
         Args:
             rows: [supersteps] of `ROWS`, or of `kernels.lease.STATS`.
             directions: What its numbers for directions are called.
+            are_packed: Whether its bytes are those of packed edges that it read, and none crossed between ranks.
         """
         if rows.size:
-            self._add(_Rows(rows, directions))
+            self._add(_Rows(rows, directions, are_packed))
 
     def as_rows(self) -> NDArray[Any]:
         """Return supersteps as an array of `ROWS`, to cross between ranks; what runs without barriers is left out."""
@@ -207,6 +210,7 @@ class _Rows(Sequence[SuperstepStats]):
 
     rows: NDArray[Any]
     directions: Mapping[int, str]
+    are_packed: bool = False
 
     def __len__(self) -> int:
         return int(self.rows.size)
@@ -234,9 +238,10 @@ class _Rows(Sequence[SuperstepStats]):
         num_bytes: int,
         imbalance: float,
     ) -> SuperstepStats:
-        return SuperstepStats(
-            superstep, self.directions[direction], ran, messages, num_bytes, nanoseconds * 1e-9, imbalance
-        )
+        given = superstep, self.directions[direction], ran, messages
+        if self.are_packed:
+            return SuperstepStats(*given, 0, nanoseconds * 1e-9, imbalance, bytes_read=num_bytes)
+        return SuperstepStats(*given, num_bytes, nanoseconds * 1e-9, imbalance)
 
 
 def _rows_of(records: Iterable[SuperstepStats]) -> NDArray[Any]:

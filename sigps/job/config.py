@@ -152,6 +152,7 @@ class EngineSection(Section):
     host_memory: int | str | None = None
     device_memory: int | str | None = None
     stream: Literal["auto", "always", "never"] = "auto"
+    transfer: Literal["auto", "bulk", "rows"] = "auto"
     tiles: Literal["auto", "always", "never"] = "auto"
 
 

@@ -21,7 +21,7 @@ from sigps.job.device_choice import choose_engine
 from sigps.job.importing import stop_if_imported
 from sigps.job.initial import check_ids, column_values, initial_values, with_initial
 from sigps.job.result import Result
-from sigps.job.streaming import Stream, decide_streaming, device_limit
+from sigps.job.streaming import Stream, Transfer, decide_streaming, device_limit
 from sigps.model.vector import VectorType
 from sigps.model.vertex import Vertex
 
@@ -101,6 +101,7 @@ def prepared(
     host_memory: int | str | None,
     device_memory: int | str | None,
     stream: Stream,
+    transfer: Transfer,
     tiles: Literal["auto", "always", "never"],
 ) -> Prepared:
     """Check the options of a run, choose its engine, and compile the program; options and errors are those of `run`."""
@@ -159,6 +160,7 @@ def prepared(
         initial=given,
         stream=stream,
         device_memory=limit,
+        transfer=transfer,
         tiles=tiles,
     )
     streams = decide_streaming(
@@ -188,7 +190,7 @@ def prepared(
         schedule,
         without_barriers=asynchronous is True,
     )
-    asked = "cpu" if streams else device
+    asked = "cpu" if streams and device != "cuda" else device
     spec, why = choose_engine(asked, derived, graph, facts, rank_on_host=manager.rank_on_host)
     if streams:
         assert spec.streaming is not None

@@ -22,7 +22,7 @@ from sigps.group.limits import DEFAULT_FAULTS
 from sigps.group.status import Status
 from sigps.job.preparing import Precision, prepared
 from sigps.job.result import Result
-from sigps.job.streaming import Stream
+from sigps.job.streaming import Stream, Transfer
 from sigps.model.vertex import Vertex
 from sigps.report.progress import live_progress
 from sigps.report.record import RunRecord, plain_options
@@ -59,6 +59,7 @@ def run(
     host_memory: int | str | None = None,
     device_memory: int | str | None = None,
     stream: Stream = "auto",
+    transfer: Transfer = "auto",
     tiles: Literal["auto", "always", "never"] = "auto",
 ) -> Result:
     """Run a vertex program on a graph until it ends. Collective under `mpirun`.
@@ -117,6 +118,9 @@ def run(
             `"never"`. Where `compute()` walks out-edges, the store's rows must be in the given
             order (`Graph.save(..., packed=True, order="given")`). On one GPU, of any graph: whether edges that do not
             fit it, or `device_memory`, stay in the host's memory.
+        transfer: How edges on a GPU's host come to it. `"bulk"`: the pages of a packed store cross as they are, all
+            of them each superstep, and are unpacked on the GPU, for programs without values of edges whose messages
+            are combined. `"rows"`: kernels read unpacked rows there, those that matter. `"auto"`: `"rows"`.
         tiles: Whether in-edges lie in tiles, on one GPU: `"auto"`, where a pull always reads all of them and that pays
             (`sigps explain --graph` says so), `"always"` or `"never"`. Sums are rounded in another order.
 
@@ -162,6 +166,7 @@ def run(
         "host_memory": host_memory,
         "device_memory": device_memory,
         "stream": stream,
+        "transfer": transfer,
         "tiles": tiles,
     }
     status = (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from sigps.costs.sizes import PartitionSize, size_of, turned_size
-from sigps.engine.contract import RunOptions
+from sigps.engine.contract import RunOptions, Share
 from sigps.engine.table import engine_of
 from sigps.errors import ConfigError, DeviceError
 from sigps.graph.graph import Graph
@@ -21,9 +21,10 @@ from sigps.model.vertex import Vertex
 if TYPE_CHECKING:
     from sigps.compiler.program import VertexProgram
 
-__all__ = ["Stream", "Streaming", "decide_streaming", "device_limit"]
+__all__ = ["Stream", "Streaming", "Transfer", "decide_streaming", "device_limit"]
 
 Stream = Literal["auto", "always", "never"]
+Transfer = Literal["auto", "bulk", "rows"]
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,9 @@ def decide_streaming(
     limit = None if host_memory is None else bytes_of(host_memory, "host_memory")
     if limit is not None and device == "cuda":
         raise ConfigError("host_memory limits runs on CPU cores; device='cuda' has its own: leave it out")
+    _check_transfer(options.transfer, stream, device)
     if device == "cuda":
-        return None
+        return _decide_on_gpu(program, derived, graph, options)
     if stream == "always":
         _require(program, derived, graph, device, options)
     elif limit is None:
@@ -154,6 +156,37 @@ def decide_streaming(
     streamed, read_arcs, read_rows = (int(left * n) for n in (packed, arcs[rank], vertices[rank]))
     why = "it was asked for" if limit is None or needed <= limit else f"host_memory is {_text(limit)}"
     return Streaming(resident, cached, streamed, read_arcs, read_rows, needed, rows.where, why)
+
+
+def _check_transfer(transfer: str, stream: str, device: str) -> None:
+    if transfer not in ("auto", "bulk", "rows"):
+        raise ConfigError(f"transfer={transfer!r} is not one of auto, bulk, rows")
+    if transfer != "auto" and (device != "cuda" or stream == "never"):
+        raise ConfigError(
+            f"transfer={transfer!r} is of edges that stream to a GPU: use device='cuda' with stream='auto' or "
+            "'always', or leave it out"
+        )
+
+
+def _decide_on_gpu(
+    program: Vertex, derived: VertexProgram | None, graph: Graph, options: RunOptions
+) -> Streaming | None:
+    """Return what crosses packed in a run on a GPU; None where its edges do not stream, or cross unpacked."""
+    if options.transfer != "bulk":
+        return None
+    _require(program, derived, graph, "cuda", options)
+    assert derived is not None
+    assert graph.packed is not None
+    from sigps.device.cuda import free_bytes
+
+    share = Share(graph.num_vertices, graph.num_edges, 0, graph.directed, 1, graph.num_edges)
+    needed = sum(engine_of("cuda").num_bytes(derived, share).values())
+    free = free_bytes() if options.device_memory is None else min(free_bytes(), options.device_memory)
+    if options.stream == "auto" and needed <= free:
+        return None
+    rows, arcs = graph.packed.rows, graph.num_edges
+    why = "it was asked for" if needed <= free else f"the GPU has {bytes_text(free)}"
+    return Streaming({}, 0, rows.words.nbytes, arcs, graph.num_vertices, needed, rows.where, why)
 
 
 def device_limit(device_memory: int | str | None, stream: Stream, device: str, num_ranks: int) -> int | None:

@@ -161,7 +161,7 @@ def test_all_mistakes_at_once_with_their_places(write: Write) -> None:
         "It must be one of auto, push, pull",
         "  line 3: engine.devise (value 'cpu') is no known key; did you mean 'device'? engine has device, "
         "max_supersteps, deterministic, schedule, direction, precision, asynchronous, threads, trace, seed, "
-        "host_memory, device_memory, stream, tiles",
+        "host_memory, device_memory, stream, transfer, tiles",
         "  line 4: ouput (value {}) is no known key; did you mean 'output'? a job has program, params, many, "
         "graph, engine, partition, exchange, checkpoint, faults, updates, output",
     ]

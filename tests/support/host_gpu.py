@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 from cuda_twin import IDLE, Memory, OnHost, layout_of
 from host_master import MasterOnHost
+from plain_pages import read_rows
 
 from sigps.compiler.cuda.adapters import num_cells
 from sigps.compiler.cuda.compile import compile_for_cuda
@@ -386,6 +388,7 @@ def _load_variant(
     has_peers: bool,
     goes_by_edge: bool,
     has_tiles: bool,
+    is_packed: bool = False,
 ) -> Variant:
     assert not has_peers
     assert not goes_by_edge
@@ -484,6 +487,9 @@ class _LeaseKernel:
     def _rows(self, lease: Any) -> tuple[Any, Any]:
         """Return rows of in-edges one after another: those that change have room behind them."""
         edges, n = lease["in_edges"], int(lease["num_owned"])
+        if lease["packed"]["num_chains"]:
+            self._columns_in_order = []
+            return _unpacked(lease["packed"], n)
         begins = _at(edges["offsets"], np.uint64, n + 1)
         degrees = _at(edges["degrees"], np.uint32, n)
         offsets = np.zeros(n + 1, np.uint64)
@@ -584,3 +590,21 @@ class _LeaseKernel:
                     _at(arguments[kind][k], dtype, end) for kind in ("pending", "committed")
                 )
                 committed[begin:end] = pending[begin:end]
+
+
+def _unpacked(packed: Any, num_owned: int) -> tuple[Any, Any]:
+    """Return where rows begin, and their ends, of pages of which the first are elsewhere; they are all read."""
+    chains = _at(packed["chains"], np.uint32, int(packed["num_chains"]) + 1)
+    num_pages, begin = int(chains[-1]), int(packed["num_resident"])
+    first_words = _at(packed["first_words"], np.uint64, num_pages + 1).astype(int)
+    first_rows = _at(packed["first_rows"], np.uint32, num_pages + 1).astype(int)
+    rows: list[list[int]] = [[] for _ in range(num_owned)]
+    for page, (first, end) in enumerate(itertools.pairwise(first_words.tolist())):
+        words = packed["resident" if end <= begin else "words"] + np.uint64(4 * first)
+        read = read_rows(_at(words, np.uint32, end - first).tolist(), int(first_rows[page]))
+        for row, targets in enumerate(read, int(first_rows[page])):
+            rows[row] += targets
+        if end > begin:
+            _at(packed["num_read"], np.uint64, 1)[0] += end - first
+    offsets = np.cumsum([0, *map(len, rows)], dtype=np.uint64)
+    return offsets, np.array([target for row in rows for target in row], dtype=np.uint32)

@@ -119,7 +119,8 @@ def _library(file: str, macros: tuple[tuple[str, str], ...]) -> ctypes.CDLL:
     if compiler is None:
         pytest.skip("no C++ compiler (c++, g++, clang++)")
     threads = (Path(__file__).parent / "host_threads.hpp").read_text()
-    parts = [threads, _DEVICE, (FOLDER / "edges.cuh").read_text(), _text(file)]
+    headers = ("edges.cuh", *re.findall(r'#include "(packed_rows.cuh)"', _text(file)))
+    parts = [threads, _DEVICE, *((FOLDER / header).read_text() for header in headers), _text(file)]
     text = "\n".join(
         line
         for part in parts

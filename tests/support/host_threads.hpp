@@ -15,6 +15,9 @@ using std::max;
 using std::memcpy;
 using std::min;
 
+struct uint2 {
+  uint32_t x, y;
+};
 struct uint4 {
   uint64_t words[2];
 };

@@ -35,11 +35,12 @@ from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.columns import cast
 from sigps.engine.gpu.components import GpuComponents, gpu_components
 from sigps.engine.gpu.edge_states import commit_edge_states, kept_edge_state
-from sigps.engine.gpu.graph import division_on_gpu, forget_on_gpu, graph_on_gpu, put_rows, take_rows
+from sigps.engine.gpu.graph import GpuGraph, division_on_gpu, forget_on_gpu, graph_on_gpu, put_rows, take_rows
 from sigps.engine.gpu.launch import CLUSTER_DEGREE, NO_CLUSTER, num_blocks
 from sigps.engine.gpu.memory_plan import MOST_SUPERSTEPS, Sizes, bytes_to_walk, plan_run
 from sigps.engine.gpu.numbering import DeviceFields
 from sigps.engine.gpu.open_loops import wait_for_stream, watching_loops
+from sigps.engine.gpu.packed_edges import PackedEdges, PackedGraph, bytes_beside_pages, places_in_pages
 from sigps.engine.gpu.path_lengths import GpuPathLengths, gpu_path_lengths
 from sigps.engine.gpu.priority import GpuBuckets
 from sigps.engine.gpu.run_memory import RunMemory
@@ -50,10 +51,11 @@ from sigps.engine.gpu.triangles import count_around
 from sigps.engine.gpu.variant import Variant
 from sigps.engine.master_compute import MasterCompute
 from sigps.engine.partition.edge_states import check_names
+from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
-from sigps.errors import ConfigError, ExchangeError
+from sigps.errors import ConfigError, DeviceError, ExchangeError
 from sigps.graph.report import bytes_text
 from sigps.kernels.cuda.lease import (
     FAULT_BITS,
@@ -151,22 +153,26 @@ class GpuEngine:
         self._arrived: Snapshot | None = None
         is_listed = native.program.consumption is Consumption.LISTED
         in_order = is_listed or native.program.early_exit is EarlyExit.LOWEST
-        self._columns = _column_types(subgraph)
+        self._columns = () if subgraph.incoming.is_streamed else _column_types(subgraph)
         tiling = spilling = None
-        if exchange.size == 1:
+        if exchange.size == 1 and not subgraph.incoming.is_streamed:
             spilling = self._spilling(native, stream, sorts_rows=not in_order, is_limited=is_limited)
             tiling = self._tiling(native, forced, tiles) if spilling is None else None
             if tiles == "always" and tiling is None:
                 raise ConfigError(
                     "tiles='always' needs all edges on the GPU, and they do not fit. Use tiles='auto'"
                 )
-        self._graph = graph_on_gpu(
-            subgraph,
-            native.gpu,
-            sorts_rows=not in_order,
-            tiling=tiling,
-            spilling=spilling,
-            is_edited=is_edited,
+        self._graph: GpuGraph = (
+            self._packed_graph(native, is_limited=is_limited, fills=stream == "auto")
+            if subgraph.incoming.is_streamed
+            else graph_on_gpu(
+                subgraph,
+                native.gpu,
+                sorts_rows=not in_order,
+                tiling=tiling,
+                spilling=spilling,
+                is_edited=is_edited,
+            )
         )
         if isinstance(edges := self._graph.incoming, SpilledEdges):
             log.info("streaming: %s of edges on the GPU, %s on its host", *map(bytes_text, edges.divided))
@@ -174,8 +180,8 @@ class GpuEngine:
         self._running = native.program
         self._variant = self._compiled(self._running)
         alone = exchange.size == 1
-        self._num_edges = subgraph.incoming.ends.size  # on all GPUs
-        can_wait = asynchronous and not self._goes_by_edge
+        self._num_edges = subgraph.incoming.num_edges  # on all GPUs
+        can_wait = asynchronous and not self._goes_by_edge and not self._is_packed
         self._is_priority_form = can_wait and native.program.priority_form is not None
         self._rounds = self._num_small = 0
         self._most_seconds, self._is_time_up = math.inf, False
@@ -190,13 +196,13 @@ class GpuEngine:
         self._has_cluster = may_have_cluster and is_mesh and self._variant.cluster != NO_CLUSTER
         self._components: GpuComponents | None = None
         self._path_lengths: GpuPathLengths | None = None
-        if can_wait and alone and forced is None:
+        if can_wait and alone and forced is None and not self._is_packed:
             self._path_lengths = gpu_path_lengths(native.program, self._graph, native.gpu)
             if self._is_priority_form:
                 self._components = gpu_components(native.program, self._graph, native.gpu)
         self._memory = self._run_memory()
         self._lease = self._memory.lease
-        pulls_alone = self._goes_by_edge or self._graph.tiles is not None
+        pulls_alone = self._goes_by_edge or self._graph.tiles is not None or self._is_packed
         self._lease["forced"] = FORCED["pull" if pulls_alone else forced]
         self._lease["asks_master"] = self._asks_master
         self._lease["counts_messages"] = master is not None and master.counts_messages
@@ -206,7 +212,7 @@ class GpuEngine:
     ) -> Spilling | None:
         """Return how edges are divided between the GPU and its host; None where all are on the GPU."""
         subgraph, program = self._subgraph, native.program
-        num_edges = subgraph.incoming.ends.size
+        num_edges = subgraph.incoming.num_edges
         counts = {
             "num_vertices": subgraph.num_owned,
             "num_edges": num_edges * (1 if subgraph.goes_both_ways else 2),
@@ -234,6 +240,38 @@ class GpuEngine:
         return choose_spilling(
             stream, free=free_bytes(), is_limited=is_limited, run_bytes=run_bytes, **counts
         )
+
+    @property
+    def _is_packed(self) -> bool:
+        return self._subgraph.incoming.is_streamed
+
+    @property
+    def _pages(self) -> PackedEdges:
+        assert isinstance(self._graph, PackedGraph)
+        return self._graph.packed
+
+    def _packed_graph(self, native: GpuProgram, *, is_limited: bool, fills: bool) -> PackedGraph:
+        """Return the partition with its edges packed; what the run leaves of the GPU's memory holds the first pages."""
+        subgraph, gpu = self._subgraph, self._gpu
+        sizes = Sizes(subgraph.num_owned, subgraph.incoming.num_edges, 0, is_packed=True)
+        compiled = self._compiled_for_rows(native)
+        plan = plan_run(compiled, sizes, has_cluster=False, goes_by_edge=False)
+        known: list[PackedGraph] = subgraph.derived("packed on a GPU", list)
+        if known and (not is_limited or plan.nbytes + plan.state_bytes <= free_bytes()):
+            return known[0]
+        known.clear()
+        edges = subgraph.incoming
+        assert isinstance(edges, StreamedEdges)
+        needed = bytes_beside_pages(edges, places_in_pages(edges.rows), subgraph.num_owned, gpu.num_sms)
+        spare = free_bytes() - needed - plan.nbytes - plan.state_bytes
+        if spare < 0:
+            raise DeviceError(
+                f"the GPU has {free_bytes():,} bytes for this run, which needs {free_bytes() - spare:,} even with its "
+                "edges packed on the host. precision='single' takes less",
+                rank=0,
+            )
+        known.append(PackedGraph(subgraph, gpu, spare if is_limited or fills else 0))
+        return known[0]
 
     def _compiled_for_rows(self, native: GpuProgram) -> CudaProgram:
         with spent_on("compile"), compiling:
@@ -513,6 +551,8 @@ class GpuEngine:
             num_blocks=blocks,
             num_hot_ghosts=int(self._lease["num_hot"]) if self.has_peers else 0,
         )
+        if self._is_packed:
+            self._lease["packed"] = self._pages.structure(blocks)
         for name in ("num_records", "num_bits", "num_ghosts"):
             self._lease[name.replace("num_", "num_cached_")] = getattr(cache, name)
         ending = RUNNING
@@ -526,7 +566,9 @@ class GpuEngine:
                 if variant.compiled.has_open_loops:
                     wait_for_stream()  # a copy that waits would hold up the watch's own
                 control, stats = self._memory.read_back()
-            outcome.stats.append_rows(stats, self._directions)
+            if self._is_packed:
+                self._pages.require_whole()
+            outcome.stats.append_rows(stats, self._directions, are_packed=self._is_packed)
             self._control, upcoming = control, control["next"]
             self.superstep, self._num_small = int(upcoming["superstep"]), int(upcoming["num_small"])
             ending, self._is_time_up = int(upcoming["ending"]), bool(upcoming["is_time_up"])
@@ -585,7 +627,8 @@ class GpuEngine:
     def _compiled(self, program: VertexProgram) -> Variant:
         with spent_on("compile"), compiling:
             known = program, self._columns, self._has_narrow_ids, self._gpu, self.has_peers
-            return gpu_variant.load_variant(*known, self._goes_by_edge, self._graph.tiles is not None)
+            laid_out = self._goes_by_edge, self._graph.tiles is not None, self._is_packed
+            return gpu_variant.load_variant(*known, *laid_out)
 
     def _release(self) -> bool:
         """Release the bucket of the best value, or all buckets; return whether there was one.

@@ -19,6 +19,7 @@ from sigps.engine.gpu.columns import cast
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.layout import Rows
 from sigps.engine.gpu.memory_plan import MemoryPlan, Sizes, plan_run
+from sigps.engine.gpu.packed_edges import PackedGraph
 from sigps.engine.gpu.tiles import TiledEdges
 from sigps.kernels.cuda.abi import ARGUMENTS
 from sigps.kernels.cuda.lease import FAULTS_AT, LEASE
@@ -68,7 +69,7 @@ def lease_template(
     if key not in known:
         sizes = Sizes(
             graph.num_owned,
-            subgraph.incoming.ends.size,
+            subgraph.incoming.num_edges,
             graph.num_hubs,
             num_lids=graph.num_lids,
             num_peers=num_peers,
@@ -77,6 +78,7 @@ def lease_template(
             num_everywhere=subgraph.num_vertices,
             num_key_places=_num_key_places(compiled.program, graph.incoming.rows),
             num_slices=graph.tiles.num_slices if graph.tiles is not None else 0,
+            is_packed=isinstance(graph, PackedGraph),
         )
         plan = plan_run(compiled, sizes, has_cluster=has_cluster, goes_by_edge=goes_by_edge)
         here, run, states = (
@@ -157,8 +159,8 @@ def _lease(
         lease["num_key_rows"] = rows.num_block_rows
     if program.sorts_by:
         lease["num_listed"] = plan.sizes["list_order"] // 4
-    lease["could_send"], lease["num_in_edges"] = graph.could_send, subgraph.incoming.ends.size
-    lease["pull_cost"] = subgraph.incoming.ends.size + graph.num_owned
+    lease["could_send"], lease["num_in_edges"] = graph.could_send, subgraph.incoming.num_edges
+    lease["pull_cost"] = subgraph.incoming.num_edges + graph.num_owned
     if goes_by_edge:
         assert not isinstance(graph.incoming, TiledEdges)
         lease["num_positions"], lease["edge_targets"] = rows.num_positions, graph.incoming.targets.data.ptr

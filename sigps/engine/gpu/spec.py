@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from sigps.compiler.program import VertexProgram
+from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
 from sigps.device.cpu import Threads
 from sigps.engine.contract import (
     DeviceKind,
@@ -24,6 +25,7 @@ from sigps.engine.contract import (
 )
 from sigps.engine.gpu import choice
 from sigps.engine.master_compute import MasterCompute
+from sigps.engine.partition.subgraph import Subgraph
 from sigps.errors import CompileError, DeviceError
 from sigps.graph.graph import Graph
 from sigps.graph.measures.neighbourhood import CountShare
@@ -95,6 +97,10 @@ class GpuSpec(EngineSpec):
         derived = executable.program
         assert derived is not None
         return Needs(derived.reads_edges, derived.reads_neighbors or derived.reads_reverse)
+
+    @property
+    def streaming(self) -> EngineSpec | None:
+        return _STREAMING
 
     def make(self, context: RunContext) -> Engine:
         from sigps.device.cuda import limit_memory
@@ -269,4 +275,58 @@ def _are_narrow(graph: Graph) -> bool:
     return bool(ends[0] > -(2**31) and ends[1] < 2**31)
 
 
+class StreamingGpuSpec(GpuSpec):
+    """The same, with in-edges in packed pages: on the GPU's host but for the first, unpacked when they are read."""
+
+    def needs(self, executable: Executable, program: Vertex, graph: Graph, num_ranks: int) -> Needs:
+        return Needs(streamed=True)
+
+    def streaming_obstacle(self, program: VertexProgram, graph: Graph, options: RunOptions) -> str:
+        from sigps.compiler.cpu.exact import with_exact_sums
+        from sigps.compiler.cuda.compile import macros_of
+
+        if graph.group.size > 1:
+            return "packed edges cross to one GPU, on one rank"
+        if program.delivery is not Delivery.RECORD or program.consumption not in _COMBINED:
+            return f"messages of {program.name} are not combined along edges"
+        if program.reads_edges or program.reads_edge_links or program.edge_columns:
+            return f"{program.name} reads values of edges, or its compute() walks them"
+        if program.early_exit is not EarlyExit.NEVER:
+            return f"pulls of {program.name} end where their result is known, and read few edges"
+        if options.schedule == "edge" or options.forced == "push":
+            return "packed edges are pulled, vertex by vertex"
+        if options.deterministic:
+            program = with_exact_sums(program, graph.column_types())
+        defines = macros_of(program, graph.column_types(), narrow_ids=_are_narrow(graph))
+        if int(defines["SIGPS_SLOTS_BYTES"]) > _MOST_SLOTS_BYTES:
+            return f"combined messages of {program.name} have more than {_MOST_SLOTS_BYTES} bytes"
+        return ""
+
+    def lanes_obstacle(
+        self,
+        program: VertexProgram | None,
+        facts: RunFacts,
+        options: RunOptions,
+        num_runs: int,
+        num_threads: int,
+    ) -> str:
+        return "edges are streamed for one run at a time"
+
+    def make(self, context: RunContext) -> Engine:
+        return super().make(context._replace(subgraph=_by_rows(context.subgraph)))
+
+
+def _by_rows(subgraph: Subgraph) -> Subgraph:
+    """Return a partition whose local ids are the numbers of rows on a GPU too."""
+    if subgraph.gids is not None:
+        return subgraph
+    return subgraph.derived(
+        "by rows", lambda: replace(subgraph, gids=np.arange(subgraph.num_owned), _derived={})
+    )
+
+
+_COMBINED = (Consumption.COMBINED, Consumption.SINGLE)
+_MOST_SLOTS_BYTES = 16
+
 SPEC = GpuSpec()
+_STREAMING = StreamingGpuSpec()

@@ -29,7 +29,7 @@ from sigps.engine.gpu.open_loops import connect
 from sigps.engine.gpu.tiling import record_bytes_of, segment_size, shared_bytes_of
 from sigps.errors import DeviceError
 
-__all__ = ["BY_EDGE", "PEERS", "Variant", "find_edge_obstacle", "load_variant"]
+__all__ = ["BY_EDGE", "PACKED", "PEERS", "Variant", "find_edge_obstacle", "load_variant"]
 
 PEERS = {"SIGPS_PEERS": "1"}
 """Macros of `kernels/cuda/lease.cu` where GPUs write into each other's memory."""
@@ -39,6 +39,9 @@ BY_EDGE = {"SIGPS_BY_EDGE": "1"}
 
 TILES = {"SIGPS_TILES": "1"}
 """Macros where in-edges lie in tiles and rows."""
+
+PACKED = {"SIGPS_PACKED": "1"}
+"""Macros where in-edges stay packed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +118,7 @@ def load_variant(
     has_peers: bool,
     goes_by_edge: bool,
     has_tiles: bool = False,
+    is_packed: bool = False,
 ) -> Variant:
     """Compile a program, link it into the kernels, and load these.
 
@@ -126,6 +130,7 @@ def load_variant(
         has_peers: Whether GPUs write into each other's memory.
         goes_by_edge: Whether the run goes by the edge schedule.
         has_tiles: Whether in-edges lie in tiles and rows.
+        is_packed: Whether they stay packed.
 
     Raises:
         DeviceError: If the edge schedule cannot run it, or it cannot be compiled.
@@ -137,11 +142,11 @@ def load_variant(
             f"{program.name} cannot run with schedule='edge' on device='cuda': it has {obstacle}. "
             "Use schedule='vertex', or device='cpu'"
         )
-    shape = MEDIUM if goes_by_edge else WIDE if has_tiles else shape_of(compiled)
-    has_cluster = can_cluster(compiled) and not (has_peers or goes_by_edge or has_tiles)
+    shape = MEDIUM if goes_by_edge else WIDE if has_tiles or is_packed else shape_of(compiled)
+    has_cluster = can_cluster(compiled) and not (has_peers or goes_by_edge or has_tiles or is_packed)
     cluster = choose_cluster(gpu.arch) if has_cluster else NO_CLUSTER
     macros = shape.macros() | cluster.macros() | (PEERS if has_peers else {})
-    macros |= BY_EDGE if goes_by_edge else TILES if has_tiles else {}
+    macros |= BY_EDGE if goes_by_edge else TILES if has_tiles else PACKED if is_packed else {}
     module = Module(link(compiled, "lease", gpu.arch, macros))
     if compiled.has_open_loops:
         connect(module, gpu)

@@ -120,7 +120,7 @@ class PackedRows:
         """
         rows, scratch = self.table.rows(page), _scratch_of_thread()
         whole = unpack_rows(
-            self._words_of(page),
+            self.words_of_page(page),
             np.uint64(self.num_vertices),
             np.uint64(self.first_row + rows.start),
             np.uint64(len(rows)),
@@ -140,7 +140,7 @@ class PackedRows:
             GraphError: If it is damaged.
         """
         scratch, num_rows = _scratch_of_thread(), np.uint64(degrees.size)
-        if not unpack_degrees(self._words_of(page), num_rows, scratch.degrees):
+        if not unpack_degrees(self.words_of_page(page), num_rows, scratch.degrees):
             raise self.damaged("pages", page)
         degrees[:] = scratch.degrees[: degrees.size]
 
@@ -160,7 +160,8 @@ class PackedRows:
         if not unpack_numbers(words, values, _scratch_of_thread().degrees):
             raise self.damaged(f"the column {name!r}", page)
 
-    def _words_of(self, page: int) -> NDArray[np.uint32]:
+    def words_of_page(self, page: int) -> NDArray[np.uint32]:
+        """Return the words of a page, in room of this thread where they come from a file: until it reads the next."""
         words = self.table.words_of(page)
         if self.file is None:
             return self.words[words]

@@ -6,6 +6,9 @@
 #ifndef SIGPS_TILES // 1: in-edges lie in tiles and rows (tiles.cuh)
 #define SIGPS_TILES 0
 #endif
+#ifndef SIGPS_PACKED // 1: in-edges stay packed (gather_packed.cuh)
+#define SIGPS_PACKED 0
+#endif
 
 #include "arithmetic.cuh"
 #include "faults.cuh"
@@ -231,8 +234,8 @@ constexpr bool IS_SWAPPED = SIGPS_SLOTS_BYTES == 4 || SIGPS_SLOTS_BYTES == 8
 
 // Whether messages can be combined in memory at all; where warps run
 // compute(), it takes so long that the direction does not matter.
-constexpr bool HAS_PUSH = !SIGPS_TILES && SIGPS_NEUTRAL && !SIGPS_BY_WARP &&
-                          (ALL_NATIVE || IS_SWAPPED);
+constexpr bool HAS_PUSH = !SIGPS_TILES && !SIGPS_PACKED && SIGPS_NEUTRAL &&
+                          !SIGPS_BY_WARP && (ALL_NATIVE || IS_SWAPPED);
 
 #if SIGPS_NEUTRAL && !SIGPS_LISTED
 template <class Bits>

@@ -22,6 +22,7 @@
 //   SIGPS_PEERS                  1: other GPUs have partitions (halo.cuh)
 //   SIGPS_BY_EDGE                1: the edge schedule
 //   SIGPS_TILES                  1: in-edges lie in tiles and rows
+//   SIGPS_PACKED                 1: in-edges stay packed
 //   SIGPS_DEBUG                  1: traps where an invariant does not hold
 
 #ifndef SIGPS_BY_EDGE
@@ -46,6 +47,7 @@
 #elif SIGPS_BY_EDGE
 #include "edge_pass.cuh"
 #else
+#include "gather_packed.cuh"
 #include "scatter.cuh"
 #include "tiles.cuh"
 #endif
@@ -195,12 +197,21 @@ __device__ void pull(const Lease &lease, const NextSuperstep &now,
     wait_for_all(&lease.control->barrier, generation);
   }
 #endif
+#if SIGPS_PACKED
+  if (now.sender_filter == SENDERS_NONE)
+    gather_packed<SENDERS_NONE>(lease, now, counted);
+  else if (now.sender_filter == SENDERS_BITMAP)
+    gather_packed<SENDERS_BITMAP>(lease, now, counted);
+  else
+    gather_packed<SENDERS_ALL>(lease, now, counted);
+#else
   if (now.sender_filter == SENDERS_NONE)
     gather<SENDERS_NONE>(lease, now, counted);
   else if (now.sender_filter == SENDERS_BITMAP)
     gather<SENDERS_BITMAP>(lease, now, counted);
   else
     gather<SENDERS_ALL>(lease, now, counted);
+#endif
 }
 
 __device__ void push(const Lease &lease, const NextSuperstep &now,
@@ -310,6 +321,13 @@ __device__ void end_superstep(const Lease &lease, const NextSuperstep &now,
     for (uint32_t i = threadIdx.x; i * 32 < lease.num_block_rows;
          i += blockDim.x)
       old[i] = 0; // bits that the next pull sets one by one
+#if SIGPS_PACKED
+    clear_ends_of_chains(lease, old);
+    if (threadIdx.x == 0) {
+      all_gpus.num_bytes = 4 * *lease.packed.num_read;
+      *lease.packed.num_read = 0;
+    }
+#endif
     if (threadIdx.x == 0 && all_there)
       plan_next(lease, now, all_gpus);
   });

@@ -10,6 +10,7 @@
 #include "direction.cuh"
 #include "edges.cuh"
 #include "grid.cuh"
+#include "packed_rows.cuh"
 
 namespace sigps {
 
@@ -233,7 +234,8 @@ struct Lease {
   Arguments out; // columns in the order of out_edges
   Edges in_edges;
   Edges out_edges;
-  Tiles tiles; // of in_edges, with SIGPS_TILES
+  Tiles tiles;       // of in_edges, with SIGPS_TILES
+  PackedRows packed; // in_edges, with SIGPS_PACKED
   uint32_t num_owned;
   uint32_t num_lids;       // where there are ghosts, each rank's begin at a
                            // multiple of 32

@@ -21,6 +21,7 @@ __all__ = [
     "NO_VERTEX",
     "OF_SENDER",
     "OVERFLOWED",
+    "PACKED_ROWS",
     "PEER",
     "PEER_LOST",
     "PUBLISHING",
@@ -45,8 +46,8 @@ HUB_DEGREE = 2048
 SMALL_BEFORE_SWITCH = 8
 NUM_TASK_COUNTERS = 16
 
-CONTROL, EDGES, LEASE, PEER, STATS, TILES = (
-    structure(name).dtype for name in ("Control", "Edges", "Lease", "Peer", "Stats", "Tiles")
+CONTROL, EDGES, LEASE, PACKED_ROWS, PEER, STATS, TILES = (
+    structure(name).dtype for name in ("Control", "Edges", "Lease", "PackedRows", "Peer", "Stats", "Tiles")
 )
 assert CONTROL.fields is not None
 FAULTS_AT = int(CONTROL.fields["faults"][1])

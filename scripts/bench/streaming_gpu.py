@@ -1,0 +1,114 @@
+"""Time supersteps of PageRank on a GPU whose edges are on its host: packed pages beside unpacked rows, and in memory.
+
+    python scripts/bench/streaming_gpu.py --scales 22 24
+
+The graph (rmat, undirected) is drawn and packed here, rows by degree. A time is the median of a run's supersteps in
+which every edge matters. "kept" is the part of the packed pages that device_memory leaves room for on the device.
+Writes a JSON file to `scripts/bench/results/` and prints a table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from facts import RESULTS, machine_facts
+from measuring import Table
+
+import sigps
+from sigps.apps import PageRank
+from sigps.errors import DeviceError
+
+SUPERSTEPS = 12
+
+
+def main() -> None:
+    """Run the benchmark that the arguments describe."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--scales", type=int, nargs="+", default=[22], help="of the recursive-matrix graphs")
+    options.add_argument("--folder", help="where stores are written")
+    options.add_argument("--ways", nargs="+", default=["packed", "half", "rows", "memory"])
+    options.add_argument("--output", type=Path, default=RESULTS / "streaming-gpu.json", help="the JSON file")
+    given = options.parse_args()
+    table = Table(given.output, machine_facts() | {"link GB/s": link_rate()})
+    for scale in given.scales:
+        with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+            measure(table, scale, Path(folder) / "store", given.ways)
+
+
+def link_rate() -> float:
+    """Return what copies from pinned memory to the device reach, in GB/s."""
+    import cupy
+
+    size = 1 << 28
+    pinned, target = cupy.cuda.alloc_pinned_memory(size), cupy.empty(size, dtype=cupy.uint8)
+    source = np.frombuffer(pinned, np.uint8, size)
+    source[:] = 1
+    seconds = []
+    for _ in range(8):
+        cupy.cuda.runtime.deviceSynchronize()
+        begin = time.perf_counter()
+        target.set(source)
+        cupy.cuda.runtime.deviceSynchronize()
+        seconds.append(time.perf_counter() - begin)
+    return round(size / min(seconds) / 1e9, 1)
+
+
+def measure(table: Any, scale: int, store: Path, ways: list[str]) -> None:
+    """Run PageRank on a graph in each way, and add rows to the table."""
+    begin = time.perf_counter()
+    sigps.generate("rmat", scale=scale, seed=1, directed=False).save(store, packed=True, order="degree")
+    print(f"scale {scale}: drawn and packed in {time.perf_counter() - begin:.1f} s", flush=True)
+    for way in ways:
+        graph = sigps.load(store)
+        assert graph.packed is not None
+        packed = graph.packed.rows.words.nbytes
+        asked: dict[str, Any] = {"stream": "never"} if way == "memory" else {"stream": "always"}
+        if way in ("packed", "half"):
+            asked["transfer"] = "bulk"
+        if way == "half":
+            asked["device_memory"] = least_memory(graph) + packed // 2
+        begin = time.perf_counter()
+        found = run(graph, **asked)
+        first = time.perf_counter() - begin
+        found = run(graph, **asked)
+        steps = found.stats[2 : SUPERSTEPS - 1]
+        seconds = float(np.median([s.seconds for s in steps]))
+        read = steps[0].bytes_read or (0 if way == "memory" else 4 * graph.num_edges)
+        row = {
+            "graph": f"kron-{scale}",
+            "work": f"PageRank, {way}",
+            "edges": graph.num_edges,
+            "packed_bytes": packed,
+            "bytes_an_edge": round(read / graph.num_edges, 3),
+            "milliseconds": round(1e3 * seconds, 2),
+            "gigabytes_a_second": round(read / seconds / 1e9, 1),
+            "first_run_seconds": round(first, 1),
+            "largest_rank": float(np.asarray(found["rank"]).max()),
+        }
+        table.add(row, "  ".join(f"{name} {row[name]}" for name in list(row)[2:]))
+        del graph, found
+
+
+def run(graph: Any, **asked: Any) -> Any:
+    """Run PageRank on the GPU."""
+    program = PageRank(iterations=SUPERSTEPS)
+    return sigps.run(program, graph, device="cuda", precision="single", **asked)
+
+
+def least_memory(graph: Any) -> int:
+    """Return what a run takes of the device with all pages on the host, as its refusal says."""
+    try:
+        run(graph, stream="always", transfer="bulk", device_memory="1MB")
+    except DeviceError as error:
+        return int(re.search(r"needs ([\d,]+)", str(error))[1].replace(",", ""))  # type: ignore[index]
+    raise AssertionError("a megabyte is enough for this graph")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,218 @@
+// Pull over rows that stay packed (packed_rows.cuh): every owned vertex
+// combines its in-neighbours' records and computes. Writes the senders as bits.
+//
+// Schedule: a block takes a chain of pages after the other, so some copy pages
+// while others unpack and compute. In a page, rows of over 2048 edges are
+// block-mapped, of over 32 warp-mapped, others thread-mapped; every vertex has
+// one thread that computes it. Words of bits have one writer, except those at
+// the ends of chains, which are zero before and set by atomics.
+
+#pragma once
+
+#include "gather.cuh"
+#include "packed_rows.cuh"
+
+#if SIGPS_PACKED
+namespace sigps {
+
+static_assert(!SIGPS_EARLY_EXIT && !SIGPS_BY_WARP && !SIGPS_BY_TEAM &&
+                  !SIGPS_WALKS,
+              "programs whose pulls read all in-edges");
+static_assert(sizeof(Slots) <= 16, "inboxes of long rows lie in shared memory");
+
+constexpr uint32_t LONG_ROW = 2048, SHORT_ROW = 32;
+constexpr uint32_t MOST_LONG_ROWS = (1 << 18) / LONG_ROW; // of a page
+
+// What the row that spans pages brought, and other long rows of a page.
+struct LongRows {
+  Inbox inboxes[MOST_LONG_ROWS + 1];
+  uint32_t rows[MOST_LONG_ROWS + 1];
+  uint32_t count;
+};
+
+template <SenderFilter FILTER>
+__device__ inline void bring(const Lease &lease, const NextSuperstep &now,
+                             const Outbox &outbox, uint32_t v, uint32_t source,
+                             Inbox &inbox) {
+  if (FILTER != SENDERS_ALL && !has_sent(outbox, source))
+    return;
+  Occasion when{lease.in, now.superstep, v};
+  Slots value;
+  Record record;
+  if (HAS_RECORD)
+    record = record_of(outbox, source);
+  if (when.passes(sigps_deliver(&lease.in, now.superstep - 1, &record, source,
+                                v, 0, &value),
+                  source))
+    put(inbox, value, when);
+}
+
+// Sets the bits of a word of vertices; by a warp.
+__device__ inline void set_sent(const Lease &lease, const NextSuperstep &now,
+                                uint32_t word, bool sends, bool is_shared) {
+  uint32_t bits = __ballot_sync(ALL_LANES, sends);
+  uint32_t *sent = &lease.sent[(now.superstep + 1) & 1][word];
+  if (lane_id() != 0)
+    return;
+  if (!is_shared)
+    *sent = bits;
+  else if (bits != 0)
+    atomicOr(sent, bits);
+}
+
+template <SenderFilter FILTER>
+__device__ inline Inbox
+gather_part_by_block(const Lease &lease, const NextSuperstep &now,
+                     const Outbox &outbox, const packed::Page &page,
+                     const packed::Part &part) {
+  Inbox inbox = empty_inbox();
+  packed::for_targets_by_block(
+      lease.packed, page, part, [&](uint32_t, uint32_t source) {
+        bring<FILTER>(lease, now, outbox, part.row, source, inbox);
+      });
+  return combine_block(inbox, {lease.in, now.superstep, part.row});
+}
+
+// Combines and computes the rows of a page, but those of `long_rows`, which are
+// only computed. By a block.
+template <SenderFilter FILTER>
+__device__ inline void
+gather_page(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
+            const packed::Page &page, uint32_t first, uint32_t end,
+            const LongRows &long_rows, ThreadCounters &counted) {
+  const PackedRows &rows = lease.packed;
+  auto part_of = [&](uint32_t v, uint32_t degree) -> packed::Part {
+    return {v, rows.parts[v], rows.first_gaps[v], degree - 1};
+  };
+  for (uint32_t word = first / 32 + threadIdx.x / 32; word * 32 < end;
+       word += blockDim.x / 32) {
+    uint32_t v = word * 32 + lane_id();
+    bool is_mine = v >= first && v < end;
+    uint8_t status = is_mine ? lease.status[v] : uint8_t(RETIRED);
+    uint32_t degree = status != RETIRED ? lease.in.in_degrees[v] : 0;
+    Inbox mine = empty_inbox();
+    bool is_long = false;
+    if (degree > LONG_ROW)
+      for (uint32_t i = 0; i < long_rows.count; i++)
+        if (long_rows.rows[i] == v) {
+          mine = long_rows.inboxes[i];
+          is_long = true;
+        }
+    if (!is_long && degree > 0 && degree <= SHORT_ROW)
+      packed::for_targets(rows, page, part_of(v, degree),
+                          [&](uint32_t, uint32_t source) {
+                            bring<FILTER>(lease, now, outbox, v, source, mine);
+                          });
+    uint32_t waiting = __ballot_sync(ALL_LANES, !is_long && degree > SHORT_ROW);
+    for (; waiting != 0; waiting &= waiting - 1) {
+      uint32_t turn = __ffs(waiting) - 1;
+      uint32_t row = word * 32 + turn;
+      Inbox inbox = empty_inbox();
+      packed::for_targets_by_warp(
+          rows, page, part_of(row, __shfl_sync(ALL_LANES, degree, turn)),
+          [&](uint32_t, uint32_t source) {
+            bring<FILTER>(lease, now, outbox, row, source, inbox);
+          });
+      inbox = inbox_of(combine_warp(inbox, {lease.in, now.superstep, row}), 0);
+      if (lane_id() == turn)
+        mine = inbox;
+    }
+    bool runs = is_mine && (mine.has ? status != RETIRED : status == ACTIVE);
+    bool sends = run_vertices(lease, now, runs, v, status, mine, counted);
+    set_sent(lease, now, word, sends,
+             word * 32 < first || word * 32 + 32 > end);
+  }
+}
+
+template <SenderFilter FILTER>
+__device__ inline void
+gather_chain(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
+             uint32_t chain, ThreadCounters &counted) {
+  __shared__ LongRows long_rows;
+  const PackedRows &rows = lease.packed;
+  uint32_t page = rows.chains[chain], end_page = rows.chains[chain + 1];
+  uint32_t first = rows.first_rows[page], end = rows.first_rows[end_page];
+  bool spans = end_page - page > 1;
+  uint32_t left = lease.in.in_degrees[first];
+  if (threadIdx.x == 0) {
+    long_rows.count = spans;
+    long_rows.rows[0] = first;
+    long_rows.inboxes[0] = empty_inbox();
+  }
+  for (; page < end_page; page++) {
+    packed::Page open = packed::open_page(rows, page);
+    if (spans) {
+      uint32_t arcs = min(left, open.num_arcs);
+      left -= arcs;
+      Inbox inbox = gather_part_by_block<FILTER>(lease, now, outbox, open,
+                                                 {first, 0, 0, arcs - 1});
+      if (threadIdx.x == 0)
+        put(long_rows.inboxes[0], inbox, {lease.in, now.superstep, first});
+    }
+    if (page + 1 < end_page)
+      continue;
+    for (uint32_t v = first + spans + threadIdx.x; v < end; v += blockDim.x)
+      if (lease.in.in_degrees[v] > LONG_ROW && lease.status[v] != RETIRED)
+        long_rows.rows[atomicAdd(&long_rows.count, 1)] = v;
+    __syncthreads();
+    for (uint32_t i = spans; i < long_rows.count; i++) {
+      uint32_t v = long_rows.rows[i];
+      Inbox inbox = gather_part_by_block<FILTER>(
+          lease, now, outbox, open,
+          {v, rows.parts[v], rows.first_gaps[v], lease.in.in_degrees[v] - 1});
+      if (threadIdx.x == 0)
+        long_rows.inboxes[i] = inbox;
+    }
+    __syncthreads();
+    gather_page<FILTER>(lease, now, outbox, open, first, end, long_rows,
+                        counted);
+    __syncthreads();
+  }
+}
+
+template <SenderFilter FILTER>
+__device__ inline void gather_packed(const Lease &lease,
+                                     const NextSuperstep &now,
+                                     ThreadCounters &counted) {
+  if constexpr (FILTER == SENDERS_NONE) {
+    compute_active(lease, now, counted);
+    return;
+  }
+  Outbox outbox = outbox_of(lease, now);
+  fill_shared_cache<FILTER>(outbox);
+  __shared__ uint32_t next_chain;
+  for (;;) {
+    if (threadIdx.x == 0)
+      next_chain = atomicAdd(&lease.control->next_block_row.value, 1);
+    __syncthreads();
+    uint32_t chain = next_chain;
+    __syncthreads();
+    if (chain >= lease.packed.num_chains)
+      break;
+    gather_chain<FILTER>(lease, now, outbox, chain, counted);
+  }
+  // Vertices behind the last row.
+  uint32_t first = lease.packed.num_rows;
+  for (uint32_t word = first / 32 + spread_warp(); word * 32 < lease.num_owned;
+       word += threads_of_grid() / 32) {
+    uint32_t v = word * 32 + lane_id();
+    bool runs = v >= first && v < lease.num_owned && lease.status[v] == ACTIVE;
+    bool sends =
+        run_vertices(lease, now, runs, v, ACTIVE, empty_inbox(), counted);
+    set_sent(lease, now, word, sends, word * 32 < first);
+  }
+}
+
+// Zeroes the bits that the next pull sets by atomics. By a block.
+__device__ inline void clear_ends_of_chains(const Lease &lease,
+                                            uint32_t *sent) {
+  const PackedRows &rows = lease.packed;
+  for (uint32_t i = threadIdx.x; i <= rows.num_chains; i += blockDim.x) {
+    uint32_t row = rows.first_rows[rows.chains[i]];
+    if (row < lease.num_owned)
+      sent[row / 32] = 0;
+  }
+}
+
+} // namespace sigps
+#endif

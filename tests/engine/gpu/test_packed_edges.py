@@ -1,0 +1,187 @@
+"""Edges that cross packed: kernels unpack what CPU cores do, and runs on them equal others."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import host_gpu
+import numpy as np
+import pytest
+from battery import BATTERY
+from host_kernels import host_kernels
+from plain_pages import read_rows
+
+import sigps
+from sigps.apps import BFS, SSSP, WCC, KCore, PageRank
+from sigps.compiler.cuda.compile import compile_for_cuda, link
+from sigps.compiler.frontend.analysis import analyse
+from sigps.engine.gpu.launch import WIDE
+from sigps.engine.gpu.packed_edges import NO_PAGE, places_in_pages
+from sigps.engine.gpu.variant import PACKED
+from sigps.errors import ConfigError
+from sigps.graph.packing.packer import PackableRows
+from sigps.graph.packing.paged import PagedRows
+from sigps.graph.packing.unpacker import PackedRows
+from sigps.kernels.cuda.lease import PACKED_ROWS
+
+NUM_VERTICES = 60_000
+
+
+def packed_rows(degrees: np.ndarray, spread: float, page_arcs: int, seed: int) -> PagedRows:
+    draw = np.random.default_rng(seed)
+    targets = draw.geometric(1 / spread, degrees.sum()) - 1
+    offsets = np.zeros(degrees.size + 1, np.uint64)
+    np.cumsum(degrees, out=offsets[1:])
+    rows = np.repeat(np.arange(degrees.size), degrees)
+    targets = (targets + rows * (seed % 2)) % NUM_VERTICES
+    targets = targets[np.lexsort((targets, rows))].astype(np.uint32)
+    packable = PackableRows(offsets, targets, [], None, page_arcs)
+    pages = [page.words for page in packable.pages(1)]
+    table = packable.table
+    table.words[1:] = np.cumsum([page.size for page in pages])
+    return PagedRows(PackedRows(NUM_VERTICES, table, np.concatenate(pages), {}, "a store"), 1)
+
+
+def unpacked(paged: PagedRows, way: int, num_resident: int, words: np.ndarray) -> tuple[np.ndarray, int, int]:
+    """Return all targets as kernels unpack them, the damaged page, and the words that were copied."""
+    table, places = paged.packed.table, places_in_pages(paged)
+    longest, damaged, num_read = (
+        int(np.diff(table.words).max()),
+        np.array([NO_PAGE], np.uint32),
+        np.zeros(1, np.uint64),
+    )
+    scratch = np.zeros(longest + 64 * 514, np.uint32)
+    begin = int(table.words[num_resident])
+    on_device, on_host = words[:begin].copy(), np.concatenate([words[begin:], np.zeros(1, np.uint32)])
+    arrays: dict[str, Any] = {
+        "resident": on_device,
+        "first_words": table.words,
+        "scratch": scratch,
+        "damaged": damaged,
+        "num_read": num_read,
+    }
+    arrays |= {name: getattr(places, name) for name in ("first_rows", "chains", "first_gaps", "parts")}
+    given = np.zeros((), PACKED_ROWS)
+    for name, array in arrays.items():
+        given[name] = array.ctypes.data
+    given["words"] = on_host.ctypes.data - 4 * begin
+    given["num_resident"], given["scratch_words"], given["page_words"] = begin, scratch.size, longest
+    given["num_chains"], given["num_rows"] = len(paged.chains), paged.offsets.size - 1
+    given["num_targets"] = NUM_VERTICES
+    targets = np.full(int(paged.offsets[-1]), NO_PAGE, np.uint32)
+    kernel = host_kernels("packed_reference", {})["unpack_rows_block_mapped"]
+    kernel.launch(1, 64, (given, paged.offsets, np.uint32(way), targets))
+    return targets, int(damaged[0]), int(num_read[0])
+
+
+def expected(paged: PagedRows) -> list[int]:
+    """Return the targets page by page, as the layout of pages is written down."""
+    table, found = paged.packed.table, list[int]()
+    for page in range(table.num_pages):
+        own = paged.packed.words[table.words_of(page)].tolist()
+        found += [target for row in read_rows(own, int(table.first_rows[page])) for target in row]
+    return found
+
+
+SOME = np.random.default_rng(7)
+DEGREES = {
+    "short": SOME.integers(0, 4, 4000),
+    "long": np.array([2500, 0, 1, 1, 3000, 1, 0, 33, 1024, 1025, 1]),
+    "ones": np.ones(3000, np.int64),
+    "spanning": np.array([3, 5000, 2, 0, 1500, 1, 40]),
+    "skewed": np.sort(SOME.zipf(1.5, 600).clip(0, 3000))[::-1],
+}
+
+
+@pytest.mark.parametrize("spread", [1.0, 40.0, 20_000.0])
+@pytest.mark.parametrize("name", DEGREES)
+def test_rows_are_unpacked_by_threads_warps_and_blocks(name: str, spread: float) -> None:
+    paged = packed_rows(DEGREES[name], spread, 1200 if name == "spanning" else 1 << 18, len(name))
+    words, table = paged.packed.words.copy(), paged.packed.table
+    resident = table.num_pages // 2
+    for way in (0, 1, 2):
+        targets, damaged, num_read = unpacked(paged, way, resident, words)
+        assert damaged == NO_PAGE
+        assert num_read == int(table.words[-1] - table.words[resident])
+        np.testing.assert_array_equal(targets, expected(paged))
+
+
+def test_what_is_no_page_is_told() -> None:
+    paged = packed_rows(DEGREES["spanning"], 40.0, 1200, 1)
+    begin = int(paged.packed.table.words[2])
+    gaps = int(paged.packed.words[begin + 6])
+    for at, value in ((5, 1 << 31), (6, 1 << 31), (gaps, 1 << 30), (gaps + 3, 1 << 30)):
+        words = paged.packed.words.copy()
+        words[begin + at] = value
+        _, damaged, _ = unpacked(paged, 2, 0, words)
+        assert damaged == 2, at
+
+
+@pytest.mark.parametrize("order", ["given", "degree"])
+@pytest.mark.parametrize("name", ["skewed", "isolated", "parallel_edges_undirected", "string_ids"])
+def test_runs_on_packed_edges_equal_the_interpreter(
+    name: str, order: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    BATTERY[name].build().save(tmp_path / "store", packed=True, order=order)
+    program = PageRank(iterations=4)
+    expected = sigps.run(program, sigps.load(tmp_path / "store"), device="python")
+    host_gpu.use_host_as_gpu(monkeypatch)
+    graph = sigps.load(tmp_path / "store")
+    for _ in range(2):
+        found = sigps.run(program, graph, device="cuda", stream="always", transfer="bulk")
+        np.testing.assert_allclose(found["rank"], expected["rank"], rtol=1e-12)
+
+
+def test_what_cannot_cross_packed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host_gpu.use_host_as_gpu(monkeypatch)
+    graph = BATTERY["skewed"].build()
+    bulk: dict[str, Any] = {"stream": "always", "transfer": "bulk", "device": "cuda"}
+    with pytest.raises(ConfigError, match="not opened from a packed store"):
+        sigps.run(PageRank(), graph, **bulk)
+    graph.save(tmp_path / "store", packed=True)
+    graph = sigps.load(tmp_path / "store")
+    with pytest.raises(ConfigError, match="reads values of edges"):
+        sigps.run(SSSP(source=0), graph, **bulk)
+    with pytest.raises(ConfigError, match="pulls of BFS end"):
+        sigps.run(BFS(source=0), graph, **bulk)
+    with pytest.raises(ConfigError, match="edges that stream to a GPU"):
+        sigps.run(PageRank(), graph, **bulk | {"device": "cpu"})
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda.core is not installed")
+def test_kernels_over_packed_edges_link() -> None:
+    compiled = compile_for_cuda(analyse(PageRank(), "double"), {}, narrow_ids=True, arch="sm_80")
+    cubin = link(compiled, "lease", "sm_80", WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | PACKED)
+    assert b"run_lease" in cubin
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("order", ["given", "degree"])
+@pytest.mark.parametrize("directed", [True, False])
+def test_runs_on_packed_edges_equal_cpu_cores(order: Any, directed: bool, tmp_path: Path) -> None:
+    """With a row that spans pages, pages on the device and not, and vertices that retire and halt."""
+    graph = sigps.generate("rmat", scale=17, seed=3)
+    rows = graph.in_edges()
+    targets = np.repeat(np.arange(graph.num_vertices), np.diff(rows.offsets).astype(np.int64))
+    hub = np.arange(600_000)
+    sources = np.concatenate([rows.sources, hub])
+    made = sigps.Graph.from_edges(
+        sources, np.concatenate([targets, np.full(hub.size, 77)]), directed=directed
+    )
+    made = made if directed else made.undirected(simple=True)
+    made.save(tmp_path / "store", packed=True, order=order)
+    graph = sigps.load(tmp_path / "store")
+    for program in (PageRank(iterations=5), WCC(), KCore()):
+        if directed and not program.declaration.directed:
+            continue
+        expected = sigps.run(program, graph, device="cpu")
+        for limit in (None, "110MB"):
+            found = sigps.run(
+                program, graph, device="cuda", stream="always", transfer="bulk", device_memory=limit
+            )
+            assert sum(s.bytes_read for s in found.stats) > 0
+            assert limit is not None or max(s.bytes_read for s in found.stats) > 2_000_000
+            for field in expected.fields:
+                np.testing.assert_allclose(np.asarray(found[field]), np.asarray(expected[field]), rtol=1e-9)
