@@ -12,7 +12,7 @@ from sigps.device.cuda import Gpu, Kernel, Module, fits
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.stats import AT_ONCE, SuperstepStats
 
-__all__ = ["GpuComponents", "component_macros", "gpu_components"]
+__all__ = ["GpuComponents", "component_macros", "gpu_components", "link_components_ahead"]
 
 _THREADS = 256
 
@@ -71,6 +71,14 @@ def _kernels(gpu: Gpu, value: str, takes_min: bool) -> dict[str, Kernel]:
     module = Module(link_kernel("components", gpu.arch, component_macros(value, takes_min)))
     names = "begin_trees_thread_mapped", "join_trees_thread_mapped", "take_roots_thread_mapped"
     return {name: module.kernel(name) for name in names}
+
+
+@functools.cache
+def link_components_ahead(gpu: Gpu, value: str, takes_min: bool) -> None:
+    """Begin to link what finds components, for a type of NumPy's; once a process."""
+    from sigps.device.linking import link_ahead
+
+    link_ahead("components", gpu.arch, component_macros(value, takes_min))
 
 
 def component_macros(value: str, takes_min: bool) -> dict[str, str]:

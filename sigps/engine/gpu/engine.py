@@ -33,7 +33,7 @@ from sigps.engine.exchange import Exchange, checked_gids
 from sigps.engine.gpu import snapshot as gpu_snapshot
 from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.columns import cast
-from sigps.engine.gpu.components import GpuComponents, gpu_components
+from sigps.engine.gpu.components import GpuComponents, gpu_components, link_components_ahead
 from sigps.engine.gpu.edge_states import commit_edge_states, kept_edge_state
 from sigps.engine.gpu.graph import GpuGraph, division_on_gpu, forget_on_gpu, graph_on_gpu, put_rows, take_rows
 from sigps.engine.gpu.launch import CLUSTER_DEGREE, NO_CLUSTER, num_blocks
@@ -42,13 +42,14 @@ from sigps.engine.gpu.numbering import DeviceFields
 from sigps.engine.gpu.open_loops import wait_for_stream, watching_loops
 from sigps.engine.gpu.packed_edges import PackedEdges, PackedGraph, bytes_beside_pages, places_in_pages
 from sigps.engine.gpu.path_lengths import GpuPathLengths, gpu_path_lengths
-from sigps.engine.gpu.priority import GpuBuckets
+from sigps.engine.gpu.placed_edges import link_layout_ahead
+from sigps.engine.gpu.priority import GpuBuckets, link_buckets_ahead
 from sigps.engine.gpu.run_memory import RunMemory
 from sigps.engine.gpu.spilled_edges import SpilledEdges
 from sigps.engine.gpu.spilling import Spilling, Stream, choose_spilling
 from sigps.engine.gpu.tiling import Tiles, Tiling, choose_tiling
 from sigps.engine.gpu.triangles import count_around
-from sigps.engine.gpu.variant import Variant
+from sigps.engine.gpu.variant import Variant, link_variant_ahead
 from sigps.engine.master_compute import MasterCompute
 from sigps.engine.partition.edge_states import check_names
 from sigps.engine.partition.streamed import StreamedEdges
@@ -162,6 +163,10 @@ class GpuEngine:
                 raise ConfigError(
                     "tiles='always' needs all edges on the GPU, and they do not fit. Use tiles='auto'"
                 )
+        if not subgraph.incoming.is_streamed and division_on_gpu(subgraph, sorts_rows=not in_order) is None:
+            can_wait = asynchronous and not self._goes_by_edge
+            is_priority_form = can_wait and native.program.priority_form is not None
+            self._link_ahead(native, tiling is not None, is_priority_form)
         self._graph: GpuGraph = (
             self._packed_graph(native, is_limited=is_limited, fills=stream == "auto")
             if subgraph.incoming.is_streamed
@@ -272,6 +277,20 @@ class GpuEngine:
             )
         known.append(PackedGraph(subgraph, gpu, spare if is_limited or fills else 0))
         return known[0]
+
+    def _link_ahead(self, native: GpuProgram, may_have_tiles: bool, is_priority_form: bool) -> None:
+        """Begin to link what runs on a graph while the graph is laid out."""
+        compiled = self._compiled_for_rows(native)
+        link_layout_ahead(self._gpu, may_have_tiles)
+        for has_tiles in (False, True) if may_have_tiles else (False,):
+            link_variant_ahead(compiled, self._gpu, self.has_peers, self._goes_by_edge, has_tiles)
+        if is_priority_form:
+            subgraph, value = self._subgraph, compiled.states[0].name
+            takes_min = native.program.slots[0].op == "min"
+            if subgraph.gids is None and subgraph.goes_both_ways and subgraph.is_mesh:
+                link_components_ahead(self._gpu, value, takes_min)
+            else:
+                link_buckets_ahead(self._gpu, value, takes_min)
 
     def _compiled_for_rows(self, native: GpuProgram) -> CudaProgram:
         with spent_on("compile"), compiling:

@@ -17,7 +17,7 @@ from sigps.engine.partition.edge_list import EdgeList
 from sigps.engine.partition.subgraph import columns_of
 from sigps.kernels.cuda.lease import EDGES
 
-__all__ = ["PlacedEdges", "layout_kernel", "offsets_of"]
+__all__ = ["PlacedEdges", "layout_kernel", "link_layout_ahead", "offsets_of"]
 
 
 class PlacedEdges:
@@ -136,6 +136,15 @@ def offsets_of(degrees: NDArray[np.uint32]) -> Any:
 def layout_kernel(name: str, gpu: Gpu, file: str = "layout") -> Kernel:
     """Return a kernel that lays edges out; its file is loaded once a GPU."""
     return _layout_module(file, gpu).kernel(name)
+
+
+@functools.cache
+def link_layout_ahead(gpu: Gpu, may_have_tiles: bool) -> None:
+    """Begin to link the files that lay edges out, once a process."""
+    from sigps.device.linking import link_ahead
+
+    for file in ("layout", "tile_layout") if may_have_tiles else ("layout",):
+        link_ahead(file, gpu.arch)
 
 
 @functools.cache

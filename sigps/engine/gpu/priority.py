@@ -11,7 +11,7 @@ from sigps.device.cuda import Gpu, Kernel, Module
 from sigps.device.transfers import copy_within
 from sigps.kernels.cpu.arguments import RETIRED
 
-__all__ = ["GpuBuckets", "bucket_macros"]
+__all__ = ["GpuBuckets", "bucket_macros", "link_buckets_ahead"]
 
 _THREADS = 256
 _WORDS = 4  # of `kernels/cuda/buckets.cu`
@@ -84,6 +84,14 @@ def _kernels(gpu: Gpu, value_type: str, takes_min: bool) -> tuple[Kernel, Kernel
 
     module = Module(link_kernel("buckets", gpu.arch, bucket_macros(value_type, takes_min)))
     return module.kernel("find_best_warp_mapped"), module.kernel("release_warp_mapped")
+
+
+@functools.cache
+def link_buckets_ahead(gpu: Gpu, value: str, takes_min: bool) -> None:
+    """Begin to link what finds and releases buckets, for a type of NumPy's; once a process."""
+    from sigps.device.linking import link_ahead
+
+    link_ahead("buckets", gpu.arch, bucket_macros(value, takes_min))
 
 
 def bucket_macros(value_type: str, takes_min: bool) -> dict[str, str]:

@@ -11,6 +11,7 @@ import numpy as np
 from sigps.compiler.cuda.compile import CudaProgram, compile_for_cuda, find_atomics_obstacle, link
 from sigps.compiler.program import Consumption, VertexProgram
 from sigps.device.cuda import Gpu, Kernel, Module
+from sigps.device.linking import link_ahead
 from sigps.engine.direction import GPU_PULL_GAIN, GPU_PULL_GAIN_EARLY
 from sigps.engine.gpu.launch import (
     GROUPED,
@@ -29,7 +30,15 @@ from sigps.engine.gpu.open_loops import connect
 from sigps.engine.gpu.tiling import record_bytes_of, segment_size, shared_bytes_of
 from sigps.errors import DeviceError
 
-__all__ = ["BY_EDGE", "PACKED", "PEERS", "Variant", "find_edge_obstacle", "load_variant"]
+__all__ = [
+    "BY_EDGE",
+    "PACKED",
+    "PEERS",
+    "Variant",
+    "find_edge_obstacle",
+    "link_variant_ahead",
+    "load_variant",
+]
 
 PEERS = {"SIGPS_PEERS": "1"}
 """Macros of `kernels/cuda/lease.cu` where GPUs write into each other's memory."""
@@ -110,6 +119,32 @@ class Variant:
 
 
 @functools.lru_cache(maxsize=64)
+def link_variant_ahead(
+    compiled: CudaProgram, gpu: Gpu, has_peers: bool, goes_by_edge: bool, has_tiles: bool
+) -> None:
+    """Begin to link what `load_variant` is going to ask for; once a process."""
+    *_, macros = _made_of(compiled, gpu.arch, has_peers, goes_by_edge, has_tiles)
+    link_ahead("lease", gpu.arch, {**compiled.defines, **macros}, compiled.functions)
+
+
+def _made_of(
+    compiled: CudaProgram,
+    arch: str,
+    has_peers: bool,
+    goes_by_edge: bool,
+    has_tiles: bool,
+    is_packed: bool = False,
+) -> tuple[Shape, Cluster, dict[str, str]]:
+    """Return the shape of a variant's blocks, its cluster, and the macros of its kernels."""
+    shape = MEDIUM if goes_by_edge else WIDE if has_tiles or is_packed else shape_of(compiled)
+    has_cluster = can_cluster(compiled) and not (has_peers or goes_by_edge or has_tiles or is_packed)
+    cluster = choose_cluster(arch) if has_cluster else NO_CLUSTER
+    macros = shape.macros() | cluster.macros() | (PEERS if has_peers else {})
+    macros |= BY_EDGE if goes_by_edge else TILES if has_tiles else PACKED if is_packed else {}
+    return shape, cluster, macros
+
+
+@functools.lru_cache(maxsize=64)
 def load_variant(
     program: VertexProgram,
     columns: tuple[tuple[str, np.dtype[Any]], ...],
@@ -142,11 +177,7 @@ def load_variant(
             f"{program.name} cannot run with schedule='edge' on device='cuda': it has {obstacle}. "
             "Use schedule='vertex', or device='cpu'"
         )
-    shape = MEDIUM if goes_by_edge else WIDE if has_tiles or is_packed else shape_of(compiled)
-    has_cluster = can_cluster(compiled) and not (has_peers or goes_by_edge or has_tiles or is_packed)
-    cluster = choose_cluster(gpu.arch) if has_cluster else NO_CLUSTER
-    macros = shape.macros() | cluster.macros() | (PEERS if has_peers else {})
-    macros |= BY_EDGE if goes_by_edge else TILES if has_tiles else PACKED if is_packed else {}
+    shape, cluster, macros = _made_of(compiled, gpu.arch, has_peers, goes_by_edge, has_tiles, is_packed)
     module = Module(link(compiled, "lease", gpu.arch, macros))
     if compiled.has_open_loops:
         connect(module, gpu)
