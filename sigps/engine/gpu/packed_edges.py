@@ -39,6 +39,7 @@ NO_PAGE = 0xFFFFFFFF
 """What `damaged` is where no page is."""
 
 _CHUNK = 1024
+_INBOX_WORDS = 6  # at most: 16 bytes, whether there is one, and what aligns them
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +87,8 @@ def places_in_pages(paged: PagedRows) -> PlacesInPages:
     )
 
 
-def scratch_words(table: PageTable, places: PlacesInPages, num_resident: int = 0) -> tuple[int, int]:
-    """Return the words of the longest page that is copied, and of the scratch of a block: also where groups are.
+def scratch_words(table: PageTable, places: PlacesInPages, num_resident: int = 0) -> tuple[int, int, int]:
+    """Return the words of a block's scratch: for the longest page, its groups, and inboxes of rows of over 32 edges.
 
     Args:
         table: The pages.
@@ -98,14 +99,14 @@ def scratch_words(table: PageTable, places: PlacesInPages, num_resident: int = 0
     gaps = np.diff(table.arcs).astype(np.int64) - parts
     chunks = int((-(-parts // _CHUNK) + -(-gaps // _CHUNK)).max(initial=0))
     longest = int(np.diff(table.words).astype(np.int64)[num_resident:].max(initial=0))
-    return longest, longest + 64 * chunks
+    return longest, 64 * chunks, 32 + _INBOX_WORDS * 32 * (1 + int(gaps.max(initial=0)) // 1024)
 
 
 def bytes_beside_pages(
     edges: StreamedEdges, places: PlacesInPages, num_vertices: int, num_blocks: int
 ) -> int:
     """Return about the bytes that a graph takes on the device beside pages: by vertex, by page, and scratch."""
-    _, words = scratch_words(edges.rows.packed.table, places)
+    words = sum(scratch_words(edges.rows.packed.table, places))
     return (
         24 * num_vertices + places.num_bytes + edges.rows.packed.table.words.nbytes + 4 * words * num_blocks
     )
@@ -172,15 +173,15 @@ class PackedEdges:
         self._damaged = cupy.full(1, NO_PAGE, dtype=cupy.uint32)
         self._num_read = cupy.zeros(1, dtype=cupy.uint64)
         self._scratch = cupy.empty(0, dtype=cupy.uint32)
-        self._page_words, self._block_words = scratch_words(table, places, num_resident)
+        self._scratch_words = scratch_words(table, places, num_resident)
 
     def structure(self, num_blocks: int) -> Any:
         """Return what kernels of so many blocks take."""
         import cupy
 
-        if self._scratch.size < num_blocks * self._block_words:
-            check_fits({"unpacking": 4 * num_blocks * self._block_words})
-            self._scratch = cupy.empty(num_blocks * self._block_words, dtype=cupy.uint32)
+        if self._scratch.size < num_blocks * sum(self._scratch_words):
+            check_fits({"unpacking": 4 * num_blocks * sum(self._scratch_words)})
+            self._scratch = cupy.empty(num_blocks * sum(self._scratch_words), dtype=cupy.uint32)
         filled = np.zeros((), dtype=PACKED_ROWS)
         arrays = self._arrays | {
             "resident": self._resident,
@@ -191,8 +192,8 @@ class PackedEdges:
         for name, array in arrays.items():
             filled[name] = array.data.ptr
         filled["words"] = self._pinned.ptr - 4 * self.num_resident
-        filled["num_resident"], filled["scratch_words"] = self.num_resident, self._block_words
-        filled["page_words"] = self._page_words
+        filled["num_resident"], filled["scratch_words"] = self.num_resident, sum(self._scratch_words)
+        filled["page_words"], filled["group_words"], _ = self._scratch_words
         filled["num_chains"] = len(self._edges.rows.chains)
         filled["num_rows"] = self._edges.rows.offsets.size - 1
         filled["num_targets"] = self._edges.rows.packed.num_vertices

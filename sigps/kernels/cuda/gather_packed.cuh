@@ -3,9 +3,10 @@
 //
 // Schedule: a block takes a chain of pages after the other, so some copy pages
 // while others unpack and compute. In a page, rows of over 2048 edges are
-// block-mapped, of over 32 warp-mapped, others thread-mapped; every vertex has
-// one thread that computes it. Words of bits have one writer, except those at
-// the ends of chains, which are zero before and set by atomics.
+// block-mapped, of over 32 warp-mapped, in tasks that warps draw, others
+// thread-mapped; every vertex has one thread that computes it. Words of bits
+// have one writer, except those at the ends of chains, which are zero before
+// and set by atomics.
 
 #pragma once
 
@@ -22,29 +23,43 @@ static_assert(sizeof(Slots) <= 16, "inboxes of long rows lie in shared memory");
 
 constexpr uint32_t LONG_ROW = 2048, SHORT_ROW = 32;
 constexpr uint32_t MOST_LONG_ROWS = (1 << 18) / LONG_ROW; // of a page
+constexpr int AT_ONCE = 4;                                // targets of a thread
 
-// What the row that spans pages brought, and other long rows of a page.
+// What the row that spans pages brought, and other long rows of a page; and how
+// many rows warps have drawn.
 struct LongRows {
   Inbox inboxes[MOST_LONG_ROWS + 1];
   uint32_t rows[MOST_LONG_ROWS + 1];
   uint32_t count;
+  uint32_t has_medium;
+  uint32_t next_task;
 };
 
+// All loads are issued before the first value is used.
 template <SenderFilter FILTER>
-__device__ inline void bring(const Lease &lease, const NextSuperstep &now,
-                             const Outbox &outbox, uint32_t v, uint32_t source,
-                             Inbox &inbox) {
-  if (FILTER != SENDERS_ALL && !has_sent(outbox, source))
-    return;
+__device__ inline void
+bring(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
+      uint32_t v, const packed::Targets<AT_ONCE> &sources, Inbox &inbox) {
   Occasion when{lease.in, now.superstep, v};
-  Slots value;
-  Record record;
-  if (HAS_RECORD)
-    record = record_of(outbox, source);
-  if (when.passes(sigps_deliver(&lease.in, now.superstep - 1, &record, source,
-                                v, 0, &value),
-                  source))
-    put(inbox, value, when);
+  bool sent[AT_ONCE];
+  Record records[AT_ONCE];
+#pragma unroll
+  for (int k = 0; k < AT_ONCE; k++)
+    sent[k] = sources.is_there[k] &&
+              (FILTER == SENDERS_ALL || has_sent(outbox, sources.targets[k]));
+#pragma unroll
+  for (int k = 0; k < AT_ONCE; k++)
+    if (HAS_RECORD && sent[k])
+      records[k] = record_of(outbox, sources.targets[k]);
+#pragma unroll
+  for (int k = 0; k < AT_ONCE; k++) {
+    Slots value;
+    if (sent[k] &&
+        when.passes(sigps_deliver(&lease.in, now.superstep - 1, &records[k],
+                                  sources.targets[k], v, 0, &value),
+                    sources.targets[k]))
+      put(inbox, value, when);
+  }
 }
 
 // Sets the bits of a word of vertices; by a warp.
@@ -66,24 +81,68 @@ gather_part_by_block(const Lease &lease, const NextSuperstep &now,
                      const Outbox &outbox, const packed::Page &page,
                      const packed::Part &part) {
   Inbox inbox = empty_inbox();
-  packed::for_targets_by_block(
-      lease.packed, page, part, [&](uint32_t, uint32_t source) {
-        bring<FILTER>(lease, now, outbox, part.row, source, inbox);
+  packed::for_targets_by_block<AT_ONCE>(
+      lease.packed, page, part, [&](const packed::Targets<AT_ONCE> &sources) {
+        bring<FILTER>(lease, now, outbox, part.row, sources, inbox);
       });
   return combine_block(inbox, {lease.in, now.superstep, part.row});
 }
 
-// Combines and computes the rows of a page, but those of `long_rows`, which are
-// only computed. By a block.
+__device__ inline packed::Part part_of(const PackedRows &rows, uint32_t v,
+                                       uint32_t degree) {
+  return {v, rows.parts[v], rows.first_gaps[v], degree};
+}
+
+// Where the inboxes of a page's warp-mapped rows are: each has 32 gaps at
+// least.
+__device__ inline Inbox &inbox_of_medium(const PackedRows &rows, uint32_t v) {
+  uint32_t *scratch = rows.scratch + blockIdx.x * rows.scratch_words +
+                      rows.page_words + rows.group_words;
+  return reinterpret_cast<Inbox *>(scratch)[rows.first_gaps[v] / 32];
+}
+
+// Combines the warp-mapped rows of a page. By a block, whose warps draw tasks.
 template <SenderFilter FILTER>
 __device__ inline void
-gather_page(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
-            const packed::Page &page, uint32_t first, uint32_t end,
-            const LongRows &long_rows, ThreadCounters &counted) {
+gather_medium_rows(const Lease &lease, const NextSuperstep &now,
+                   const Outbox &outbox, const packed::Page &page,
+                   uint32_t first, uint32_t end, uint32_t *next_task) {
+  uint32_t of_task = 1;
+  while (of_task < 32 && (end - first) / of_task > blockDim.x / 4)
+    of_task *= 2;
+  for (;;) {
+    uint32_t begin = first + take(next_task) * of_task, v = begin + lane_id();
+    if (begin >= end)
+      break;
+    uint32_t degree = 0;
+    if (lane_id() < of_task && v < end && lease.status[v] != RETIRED)
+      degree = lease.in.in_degrees[v];
+    uint32_t waiting =
+        __ballot_sync(ALL_LANES, degree > SHORT_ROW && degree <= LONG_ROW);
+    for (; waiting != 0; waiting &= waiting - 1) {
+      uint32_t turn = __ffs(waiting) - 1, row = begin + turn;
+      uint32_t count = __shfl_sync(ALL_LANES, degree, turn);
+      Inbox inbox = empty_inbox();
+      packed::for_targets_by_warp<AT_ONCE>(
+          lease.packed, page, part_of(lease.packed, row, count),
+          [&](const packed::Targets<AT_ONCE> &sources) {
+            bring<FILTER>(lease, now, outbox, row, sources, inbox);
+          });
+      inbox = combine_warp(inbox, {lease.in, now.superstep, row});
+      if (lane_id() == 0)
+        inbox_of_medium(lease.packed, row) = inbox;
+    }
+  }
+}
+
+// Computes the rows of a page, and combines those that are thread-mapped. By a
+// block.
+template <SenderFilter FILTER>
+__device__ inline void
+compute_page(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
+             const packed::Page &page, uint32_t first, uint32_t end,
+             const LongRows &long_rows, bool spans, ThreadCounters &counted) {
   const PackedRows &rows = lease.packed;
-  auto part_of = [&](uint32_t v, uint32_t degree) -> packed::Part {
-    return {v, rows.parts[v], rows.first_gaps[v], degree - 1};
-  };
   for (uint32_t word = first / 32 + threadIdx.x / 32; word * 32 < end;
        word += blockDim.x / 32) {
     uint32_t v = word * 32 + lane_id();
@@ -91,31 +150,18 @@ gather_page(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
     uint8_t status = is_mine ? lease.status[v] : uint8_t(RETIRED);
     uint32_t degree = status != RETIRED ? lease.in.in_degrees[v] : 0;
     Inbox mine = empty_inbox();
-    bool is_long = false;
-    if (degree > LONG_ROW)
+    if (degree > LONG_ROW || (spans && v == first)) {
       for (uint32_t i = 0; i < long_rows.count; i++)
-        if (long_rows.rows[i] == v) {
+        if (long_rows.rows[i] == v)
           mine = long_rows.inboxes[i];
-          is_long = true;
-        }
-    if (!is_long && degree > 0 && degree <= SHORT_ROW)
-      packed::for_targets(rows, page, part_of(v, degree),
-                          [&](uint32_t, uint32_t source) {
-                            bring<FILTER>(lease, now, outbox, v, source, mine);
-                          });
-    uint32_t waiting = __ballot_sync(ALL_LANES, !is_long && degree > SHORT_ROW);
-    for (; waiting != 0; waiting &= waiting - 1) {
-      uint32_t turn = __ffs(waiting) - 1;
-      uint32_t row = word * 32 + turn;
-      Inbox inbox = empty_inbox();
-      packed::for_targets_by_warp(
-          rows, page, part_of(row, __shfl_sync(ALL_LANES, degree, turn)),
-          [&](uint32_t, uint32_t source) {
-            bring<FILTER>(lease, now, outbox, row, source, inbox);
+    } else if (degree > SHORT_ROW) {
+      mine = inbox_of_medium(rows, v);
+    } else if (degree > 0) {
+      packed::for_targets<AT_ONCE>(
+          rows, page, part_of(rows, v, degree),
+          [&](const packed::Targets<AT_ONCE> &sources) {
+            bring<FILTER>(lease, now, outbox, v, sources, mine);
           });
-      inbox = inbox_of(combine_warp(inbox, {lease.in, now.superstep, row}), 0);
-      if (lane_id() == turn)
-        mine = inbox;
     }
     bool runs = is_mine && (mine.has ? status != RETIRED : status == ACTIVE);
     bool sends = run_vertices(lease, now, runs, v, status, mine, counted);
@@ -145,27 +191,36 @@ gather_chain(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
       uint32_t arcs = min(left, open.num_arcs);
       left -= arcs;
       Inbox inbox = gather_part_by_block<FILTER>(lease, now, outbox, open,
-                                                 {first, 0, 0, arcs - 1});
+                                                 {first, 0, 0, arcs});
       if (threadIdx.x == 0)
         put(long_rows.inboxes[0], inbox, {lease.in, now.superstep, first});
     }
     if (page + 1 < end_page)
       continue;
-    for (uint32_t v = first + spans + threadIdx.x; v < end; v += blockDim.x)
-      if (lease.in.in_degrees[v] > LONG_ROW && lease.status[v] != RETIRED)
+    if (threadIdx.x == 0)
+      long_rows.has_medium = long_rows.next_task = 0;
+    __syncthreads();
+    for (uint32_t v = first + spans + threadIdx.x; v < end; v += blockDim.x) {
+      uint32_t degree = lease.in.in_degrees[v];
+      if (degree > LONG_ROW && lease.status[v] != RETIRED)
         long_rows.rows[atomicAdd(&long_rows.count, 1)] = v;
+      else if (degree > SHORT_ROW)
+        long_rows.has_medium = 1;
+    }
     __syncthreads();
     for (uint32_t i = spans; i < long_rows.count; i++) {
       uint32_t v = long_rows.rows[i];
       Inbox inbox = gather_part_by_block<FILTER>(
-          lease, now, outbox, open,
-          {v, rows.parts[v], rows.first_gaps[v], lease.in.in_degrees[v] - 1});
+          lease, now, outbox, open, part_of(rows, v, lease.in.in_degrees[v]));
       if (threadIdx.x == 0)
         long_rows.inboxes[i] = inbox;
     }
+    if (long_rows.has_medium)
+      gather_medium_rows<FILTER>(lease, now, outbox, open, first + spans, end,
+                                 &long_rows.next_task);
     __syncthreads();
-    gather_page<FILTER>(lease, now, outbox, open, first, end, long_rows,
-                        counted);
+    compute_page<FILTER>(lease, now, outbox, open, first, end, long_rows, spans,
+                         counted);
     __syncthreads();
   }
 }

@@ -21,17 +21,18 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS)
       packed::Page open = packed::open_page(rows, page);
       auto unpack = [&](uint32_t row, uint64_t begin, uint32_t count,
                         uint32_t by) {
-        packed::Part part = {row, rows.parts[row], rows.first_gaps[row],
-                             count - 1};
-        auto take = [&](uint32_t i, uint32_t target) {
-          targets[begin + i] = target;
+        packed::Part part = {row, rows.parts[row], rows.first_gaps[row], count};
+        auto take = [&](const packed::Targets<4> &found) {
+          for (uint32_t k = 0; k < 4; k++)
+            if (found.is_there[k])
+              targets[begin + found.i + k * found.step] = found.targets[k];
         };
         if (by == 0)
-          packed::for_targets(rows, open, part, take);
+          packed::for_targets<4>(rows, open, part, take);
         else if (by == 1)
-          packed::for_targets_by_warp(rows, open, part, take);
+          packed::for_targets_by_warp<4>(rows, open, part, take);
         else
-          packed::for_targets_by_block(rows, open, part, take);
+          packed::for_targets_by_block<4>(rows, open, part, take);
       };
       if (spans) {
         uint64_t left = offsets[first + 1] - offsets[first] - done;

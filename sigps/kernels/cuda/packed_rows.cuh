@@ -15,7 +15,8 @@
 //                                  is the only one that spans pages
 //   first_gaps:  [num_rows]        where a row's gaps begin in its page, and
 //   parts:       [num_rows]        its first target; 0 of one that spans pages
-//   scratch:     [blocks, scratch_words]; a multiple of 32 words each
+//   scratch:     [blocks, scratch_words]: a page, its groups, and room for
+//                whoever reads it
 //   damaged:     [1]
 //   num_read:    [1]               words that were copied
 
@@ -38,7 +39,8 @@ struct PackedRows {
   unsigned long long *num_read;
   uint64_t num_resident;
   uint64_t scratch_words;
-  uint32_t page_words; // of the scratch: the longest page that is copied
+  uint32_t page_words;  // of the scratch: the longest page that is copied
+  uint32_t group_words; // of the scratch: the groups of a page
   uint32_t num_chains;
   uint32_t num_rows;
   uint32_t num_targets; // what targets must be below
@@ -50,6 +52,7 @@ constexpr uint32_t WHOLE_WARP = 0xffffffff;
 constexpr uint32_t CHUNK = 1024, CODE_WORDS = 8;
 constexpr uint32_t LEAST_GAP = 1, RELATIVE = 2; // bits of word 3
 constexpr uint32_t LOADS_AHEAD = 8;
+constexpr uint32_t NO_TARGET = 0xffffffff;
 
 // Where the numbers of a group are: their words, and exceptions by half words.
 struct Group {
@@ -70,7 +73,7 @@ struct Page {
   const uint2 *firsts; // groups of first targets
   const uint2 *gaps;
   const uint32_t *gap_table; // null: it is damaged
-  uint32_t number, num_arcs;
+  uint32_t number, num_arcs, flags;
 };
 
 __device__ inline uint32_t lane() { return threadIdx.x % 32; }
@@ -158,7 +161,8 @@ __device__ inline Page open_page(const PackedRows &rows, uint32_t number) {
   uint64_t table = words[6];
   bool is_within = table + 2 * uint64_t(all_chunks - chunks) <= num_words;
   const uint32_t *gap_table = is_within ? words + table : nullptr;
-  return {words, groups, groups + chunks * 32, gap_table, number, words[2]};
+  return {words,    groups,  groups + chunks * 32, gap_table, number,
+          words[2], words[3]};
 }
 
 __device__ inline uint32_t number_at(const Page &page, const uint2 *groups,
@@ -178,89 +182,116 @@ __device__ inline uint32_t number_at(const Page &page, const uint2 *groups,
   return value;
 }
 
-__device__ inline uint32_t gap_at(const Page &page, uint32_t i) {
-  return number_at(page, page.gaps, i) + (page.words[3] & LEAST_GAP);
+// What a page has of a row: `count` targets, the first one and gaps.
+struct Part {
+  uint32_t row, part, first_gap, count;
+};
+
+// The first target of a part, or what leads from a target to the next one.
+__device__ inline uint32_t value_at(const Page &page, const Part &of,
+                                    uint32_t i) {
+  bool is_first = i == 0;
+  uint32_t value = number_at(page, is_first ? page.firsts : page.gaps,
+                             is_first ? of.part : of.first_gap + i - 1);
+  if (!is_first)
+    return value + (page.flags & LEAST_GAP);
+  if (!(page.flags & RELATIVE))
+    return value;
+  uint64_t half = value / 2, target = of.row + (value % 2 ? ~half : half);
+  return target >> 32 ? NO_TARGET : uint32_t(target);
 }
 
 // A target of a damaged page is another one.
 __device__ inline uint32_t checked(const PackedRows &rows, const Page &page,
-                                   uint64_t target, uint64_t before) {
+                                   uint32_t target, uint32_t before) {
   if (target >= rows.num_targets || target < before) {
     atomicMin(rows.damaged, page.number);
     return 0;
   }
-  return uint32_t(target);
+  return target;
 }
 
-__device__ inline uint32_t first_at(const PackedRows &rows, const Page &page,
-                                    uint32_t part, uint32_t row) {
-  uint64_t target = number_at(page, page.firsts, part);
-  if (page.words[3] & RELATIVE)
-    target = row + (target % 2 ? ~(target / 2) : target / 2);
-  return checked(rows, page, target, 0);
-}
-
-// What a page has of a row: one target, and `num_gaps` more.
-struct Part {
-  uint32_t row, part, first_gap, num_gaps;
+// Targets that are taken at once: those of them that are there. Their numbers
+// are i, i + step, ...
+template <int COUNT> struct Targets {
+  uint32_t i, step;
+  uint32_t targets[COUNT];
+  bool is_there[COUNT];
 };
 
-// Calls take(i, target) for the targets, in their order; by one thread.
-template <class Take>
+// Calls take(Targets) for all of a part, by one thread.
+template <int COUNT, class Take>
 __device__ inline void for_targets(const PackedRows &rows, const Page &page,
                                    const Part &of, Take take) {
-  uint32_t target = first_at(rows, page, of.part, of.row);
-  take(0, target);
-  for (uint32_t i = 0; i < of.num_gaps; i++) {
-    uint64_t next = uint64_t(target) + gap_at(page, of.first_gap + i);
-    target = checked(rows, page, next, target);
-    take(i + 1, target);
+  uint32_t before = 0;
+  for (uint32_t i = 0; i < of.count; i += COUNT) {
+    Targets<COUNT> found;
+    found.i = i;
+    found.step = 1;
+#pragma unroll
+    for (uint32_t k = 0; k < COUNT; k++) {
+      found.is_there[k] = i + k < of.count;
+      found.targets[k] = found.is_there[k] ? value_at(page, of, i + k) : 0;
+    }
+#pragma unroll
+    for (uint32_t k = 0; k < COUNT; k++) {
+      uint32_t target = before + found.targets[k];
+      found.targets[k] = checked(rows, page, target, before);
+      before = target;
+    }
+    take(found);
   }
 }
 
-// The same for gaps `begin` to `end` behind a target, by a warp.
-template <class Take>
+// The same for those from `begin` to `end`, behind a target, by a warp.
+template <int COUNT, class Take>
 __device__ inline void
-for_gaps_by_warp(const PackedRows &rows, const Page &page, const Part &of,
+for_some_by_warp(const PackedRows &rows, const Page &page, const Part &of,
                  uint32_t before, uint32_t begin, uint32_t end, Take take) {
-  for (uint32_t i = begin; i < end; i += 32) {
-    bool is_mine = i + lane() < end;
-    uint32_t gap = is_mine ? gap_at(page, i + lane()) : 0;
-    uint32_t target = before + sum_up_to_lane(gap);
-    if (is_mine)
-      take(i + lane() - of.first_gap + 1, checked(rows, page, target, before));
-    before = __shfl_sync(WHOLE_WARP, target, 31);
+  for (uint32_t i = begin + lane(); i - lane() < end; i += 32 * COUNT) {
+    Targets<COUNT> found;
+    found.i = i;
+    found.step = 32;
+#pragma unroll
+    for (uint32_t k = 0; k < COUNT; k++) {
+      found.is_there[k] = i + 32 * k < end;
+      found.targets[k] = found.is_there[k] ? value_at(page, of, i + 32 * k) : 0;
+    }
+#pragma unroll
+    for (uint32_t k = 0; k < COUNT; k++) {
+      uint32_t target = before + sum_up_to_lane(found.targets[k]);
+      found.targets[k] = checked(rows, page, target, before);
+      before = __shfl_sync(WHOLE_WARP, target, 31);
+    }
+    take(found);
   }
 }
 
-template <class Take>
+template <int COUNT, class Take>
 __device__ inline void for_targets_by_warp(const PackedRows &rows,
                                            const Page &page, const Part &of,
                                            Take take) {
-  uint32_t first = first_at(rows, page, of.part, of.row);
-  if (lane() == 0)
-    take(0, first);
-  for_gaps_by_warp(rows, page, of, first, of.first_gap,
-                   of.first_gap + of.num_gaps, take);
+  for_some_by_warp<COUNT>(rows, page, of, 0, 0, of.count, take);
 }
 
 // By a block, whose warps take chunks: the page has the target before each.
-template <class Take>
+template <int COUNT, class Take>
 __device__ inline void for_targets_by_block(const PackedRows &rows,
                                             const Page &page, const Part &of,
                                             Take take) {
-  uint32_t first = first_at(rows, page, of.part, of.row);
-  if (threadIdx.x == 0)
-    take(0, first);
-  uint32_t end = of.first_gap + of.num_gaps;
-  for (uint32_t chunk = of.first_gap / CHUNK + threadIdx.x / 32;
-       chunk * CHUNK < end; chunk += blockDim.x / 32) {
-    uint32_t begin = max(of.first_gap, chunk * CHUNK);
-    uint32_t before = first;
-    if (begin != of.first_gap && page.gap_table != nullptr)
+  uint32_t first_chunk = of.first_gap / CHUNK;
+  for (uint32_t chunk = first_chunk + threadIdx.x / 32;;
+       chunk += blockDim.x / 32) {
+    bool is_first = chunk == first_chunk;
+    uint32_t begin = is_first ? 0 : chunk * CHUNK - of.first_gap + 1;
+    if (begin >= of.count)
+      break;
+    uint32_t before = 0;
+    if (!is_first && page.gap_table != nullptr)
       before = page.gap_table[2 * chunk + 1];
-    for_gaps_by_warp(rows, page, of, before, begin,
-                     min(end, (chunk + 1) * CHUNK), take);
+    uint32_t end = (chunk + 1) * CHUNK - of.first_gap + 1;
+    for_some_by_warp<COUNT>(rows, page, of, before, begin, min(end, of.count),
+                            take);
   }
 }
 
