@@ -4,8 +4,8 @@ python scripts/bench/pool_faults.py [kills] [seed]
 
 Beside each kill jobs of another tenant run, some of which are joined; their results are compared with those of runs
 alone. Beside a worker they have names, and go on in the next one. After a killed server
-the next one is started: how long until it answers is measured, and the same jobs are submitted to it. At the end no
-process, no state and no socket may be left.
+the next one is started: how long until it answers is measured, with bytecode kept as that of an installed package is,
+and the same jobs are submitted to it. At the end no process, no state and no socket may be left.
 """
 
 from __future__ import annotations
@@ -78,7 +78,12 @@ class Faults:
         """Start a server, and wait until it answers."""
         began = time.perf_counter()
         command = [sys.executable, "-m", "sigps", "serve", str(self.folder / "pool.yaml")]
-        server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        around = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+        server = subprocess.Popen(
+            command,
+            stdout=subprocess.DEVNULL,
+            env=around | {"PYTHONPYCACHEPREFIX": str(self.folder / "bytecode")},
+        )
         while True:
             try:
                 self.client()
@@ -198,6 +203,7 @@ class Faults:
             "own.py",
             "states",
             "__pycache__",
+            "bytecode",
         }
         files |= {path.name for path in (self.folder / "states").glob("*")}
         processes = [
