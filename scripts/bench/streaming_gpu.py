@@ -69,8 +69,8 @@ def measure(table: Any, scale: int, store: Path, ways: list[str]) -> None:
         assert graph.packed is not None
         packed = graph.packed.rows.words.nbytes
         asked: dict[str, Any] = {"stream": "never"} if way == "memory" else {"stream": "always"}
-        if way in ("packed", "half", "kept"):
-            asked["transfer"] = "bulk"
+        if way != "memory":
+            asked["transfer"] = "rows" if way == "rows" else "bulk"
         if way in ("half", "kept"):
             asked["device_memory"] = least_memory(graph) + (packed // 2 if way == "half" else packed)
         begin = time.perf_counter()
@@ -79,7 +79,7 @@ def measure(table: Any, scale: int, store: Path, ways: list[str]) -> None:
         found = run(graph, **asked)
         steps = found.stats[2 : SUPERSTEPS - 1]
         seconds = float(np.median([s.seconds for s in steps]))
-        read = steps[0].bytes_read or (0 if way == "memory" else 4 * graph.num_edges)
+        read = 4 * graph.num_edges if way == "rows" else steps[0].bytes_read
         row = {
             "graph": f"kron-{scale}",
             "work": f"PageRank, {way}",

@@ -2,8 +2,8 @@
 // combines its in-neighbours' records and computes. Writes the senders as bits.
 //
 // Schedule: a block takes a chain of pages after the other, so some copy pages
-// while others unpack and compute. In a page, rows of over 2048 edges are
-// block-mapped, of over 32 warp-mapped, in tasks that warps draw, others
+// while others unpack and compute. In a page warps draw tasks: the chunks of
+// rows of over 1024 edges, and some rows of over 32. What is left is
 // thread-mapped; every vertex has one thread that computes it. Words of bits
 // have one writer, except those at the ends of chains, which are zero before
 // and set by atomics.
@@ -21,18 +21,19 @@ static_assert(!SIGPS_EARLY_EXIT && !SIGPS_BY_WARP && !SIGPS_BY_TEAM &&
               "programs whose pulls read all in-edges");
 static_assert(sizeof(Slots) <= 16, "inboxes of long rows lie in shared memory");
 
-constexpr uint32_t LONG_ROW = 2048, SHORT_ROW = 32;
+constexpr uint32_t LONG_ROW = 1024, SHORT_ROW = 32;
 constexpr uint32_t MOST_LONG_ROWS = (1 << 18) / LONG_ROW; // of a page
 constexpr int AT_ONCE = 4;                                // targets of a thread
 
-// What the row that spans pages brought, and other long rows of a page; and how
-// many rows warps have drawn.
+// What the row that spans pages brought, and other long rows of a page, whose
+// chunks are tasks; and how many tasks warps have drawn.
 struct LongRows {
   Inbox inboxes[MOST_LONG_ROWS + 1];
   uint32_t rows[MOST_LONG_ROWS + 1];
+  uint32_t first_tasks[MOST_LONG_ROWS + 2];
   uint32_t count;
   uint32_t has_medium;
-  uint32_t next_task;
+  uint32_t next_chunk, next_task;
 };
 
 // All loads are issued before the first value is used.
@@ -93,12 +94,75 @@ __device__ inline packed::Part part_of(const PackedRows &rows, uint32_t v,
   return {v, rows.parts[v], rows.first_gaps[v], degree};
 }
 
-// Where the inboxes of a page's warp-mapped rows are: each has 32 gaps at
-// least.
-__device__ inline Inbox &inbox_of_medium(const PackedRows &rows, uint32_t v) {
+// Where the inboxes of a page's warp-mapped rows are, and of each chunk of the
+// long ones: rows have 32 gaps at least, and far more than 32 for each chunk.
+__device__ inline Inbox &inbox_of_gap(const PackedRows &rows,
+                                      uint32_t first_gap) {
   uint32_t *scratch = rows.scratch + blockIdx.x * rows.scratch_words +
                       rows.page_words + rows.group_words;
-  return reinterpret_cast<Inbox *>(scratch)[rows.first_gaps[v] / 32];
+  return reinterpret_cast<Inbox *>(scratch)[first_gap / 32];
+}
+
+// Combines the long rows of a page from number `first` on. By a block.
+template <SenderFilter FILTER>
+__device__ inline void
+gather_long_rows(const Lease &lease, const NextSuperstep &now,
+                 const Outbox &outbox, const packed::Page &page, uint32_t first,
+                 LongRows &long_rows) {
+  const PackedRows &rows = lease.packed;
+  uint32_t count = long_rows.count;
+  if (threadIdx.x < 32) {
+    uint32_t before = 0;
+    for (uint32_t i = first + lane_id(); i - lane_id() < count; i += 32) {
+      uint32_t chunks = 0;
+      if (i < count) {
+        uint32_t v = long_rows.rows[i];
+        chunks = packed::chunks_of(part_of(rows, v, lease.in.in_degrees[v]));
+      }
+      uint32_t end = before + scan_warp(chunks);
+      if (i < count)
+        long_rows.first_tasks[i] = end - chunks;
+      before = __shfl_sync(ALL_LANES, end, 31);
+    }
+    if (lane_id() == 0)
+      long_rows.first_tasks[count] = before;
+  }
+  __syncthreads();
+  for (;;) {
+    uint32_t task = take(&long_rows.next_chunk);
+    if (task >= long_rows.first_tasks[count])
+      break;
+    uint32_t i = first; // the last that begins at the task or before
+    for (uint32_t end = count; end - i > 1;) {
+      uint32_t middle = i + (end - i) / 2;
+      if (long_rows.first_tasks[middle] <= task)
+        i = middle;
+      else
+        end = middle;
+    }
+    uint32_t v = long_rows.rows[i], number = task - long_rows.first_tasks[i];
+    packed::Part part = part_of(rows, v, lease.in.in_degrees[v]);
+    Inbox inbox = empty_inbox();
+    packed::for_chunk_by_warp<AT_ONCE>(
+        rows, page, part, number, [&](const packed::Targets<AT_ONCE> &sources) {
+          bring<FILTER>(lease, now, outbox, v, sources, inbox);
+        });
+    inbox = combine_warp(inbox, {lease.in, now.superstep, v});
+    if (lane_id() == 0)
+      inbox_of_gap(rows, part.first_gap + 32 * number) = inbox;
+  }
+  __syncthreads();
+  for (uint32_t i = first + threadIdx.x / 32; i < count; i += blockDim.x / 32) {
+    uint32_t v = long_rows.rows[i];
+    Occasion when{lease.in, now.superstep, v};
+    uint32_t chunks = long_rows.first_tasks[i + 1] - long_rows.first_tasks[i];
+    Inbox inbox = empty_inbox();
+    for (uint32_t number = lane_id(); number < chunks; number += 32)
+      put(inbox, inbox_of_gap(rows, rows.first_gaps[v] + 32 * number), when);
+    inbox = combine_warp(inbox, when);
+    if (lane_id() == 0)
+      long_rows.inboxes[i] = inbox;
+  }
 }
 
 // Combines the warp-mapped rows of a page. By a block, whose warps draw tasks.
@@ -130,7 +194,7 @@ gather_medium_rows(const Lease &lease, const NextSuperstep &now,
           });
       inbox = combine_warp(inbox, {lease.in, now.superstep, row});
       if (lane_id() == 0)
-        inbox_of_medium(lease.packed, row) = inbox;
+        inbox_of_gap(lease.packed, lease.packed.first_gaps[row]) = inbox;
     }
   }
 }
@@ -155,7 +219,7 @@ compute_page(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
         if (long_rows.rows[i] == v)
           mine = long_rows.inboxes[i];
     } else if (degree > SHORT_ROW) {
-      mine = inbox_of_medium(rows, v);
+      mine = inbox_of_gap(rows, rows.first_gaps[v]);
     } else if (degree > 0) {
       packed::for_targets<AT_ONCE>(
           rows, page, part_of(rows, v, degree),
@@ -198,7 +262,7 @@ gather_chain(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
     if (page + 1 < end_page)
       continue;
     if (threadIdx.x == 0)
-      long_rows.has_medium = long_rows.next_task = 0;
+      long_rows.has_medium = long_rows.next_chunk = long_rows.next_task = 0;
     __syncthreads();
     for (uint32_t v = first + spans + threadIdx.x; v < end; v += blockDim.x) {
       uint32_t degree = lease.in.in_degrees[v];
@@ -208,13 +272,8 @@ gather_chain(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
         long_rows.has_medium = 1;
     }
     __syncthreads();
-    for (uint32_t i = spans; i < long_rows.count; i++) {
-      uint32_t v = long_rows.rows[i];
-      Inbox inbox = gather_part_by_block<FILTER>(
-          lease, now, outbox, open, part_of(rows, v, lease.in.in_degrees[v]));
-      if (threadIdx.x == 0)
-        long_rows.inboxes[i] = inbox;
-    }
+    if (long_rows.count > spans)
+      gather_long_rows<FILTER>(lease, now, outbox, open, spans, long_rows);
     if (long_rows.has_medium)
       gather_medium_rows<FILTER>(lease, now, outbox, open, first + spans, end,
                                  &long_rows.next_task);

@@ -274,25 +274,33 @@ __device__ inline void for_targets_by_warp(const PackedRows &rows,
   for_some_by_warp<COUNT>(rows, page, of, 0, 0, of.count, take);
 }
 
-// By a block, whose warps take chunks: the page has the target before each.
+// How many chunks of gaps a part is in.
+__device__ inline uint32_t chunks_of(const Part &of) {
+  uint32_t end = of.first_gap + of.count - 1;
+  return max(1u, (end + CHUNK - 1) / CHUNK - of.first_gap / CHUNK);
+}
+
+// By a warp, those of one of its chunks: the page has the target before it.
+template <int COUNT, class Take>
+__device__ inline void for_chunk_by_warp(const PackedRows &rows,
+                                         const Page &page, const Part &of,
+                                         uint32_t number, Take take) {
+  uint32_t chunk = of.first_gap / CHUNK + number;
+  uint32_t begin = number == 0 ? 0 : chunk * CHUNK - of.first_gap + 1;
+  uint32_t end = (chunk + 1) * CHUNK - of.first_gap + 1, before = 0;
+  if (number != 0 && page.gap_table != nullptr)
+    before = page.gap_table[2 * chunk + 1];
+  for_some_by_warp<COUNT>(rows, page, of, before, begin, min(end, of.count),
+                          take);
+}
+
 template <int COUNT, class Take>
 __device__ inline void for_targets_by_block(const PackedRows &rows,
                                             const Page &page, const Part &of,
                                             Take take) {
-  uint32_t first_chunk = of.first_gap / CHUNK;
-  for (uint32_t chunk = first_chunk + threadIdx.x / 32;;
-       chunk += blockDim.x / 32) {
-    bool is_first = chunk == first_chunk;
-    uint32_t begin = is_first ? 0 : chunk * CHUNK - of.first_gap + 1;
-    if (begin >= of.count)
-      break;
-    uint32_t before = 0;
-    if (!is_first && page.gap_table != nullptr)
-      before = page.gap_table[2 * chunk + 1];
-    uint32_t end = (chunk + 1) * CHUNK - of.first_gap + 1;
-    for_some_by_warp<COUNT>(rows, page, of, before, begin, min(end, of.count),
-                            take);
-  }
+  for (uint32_t number = threadIdx.x / 32; number < chunks_of(of);
+       number += blockDim.x / 32)
+    for_chunk_by_warp<COUNT>(rows, page, of, number, take);
 }
 
 } // namespace packed
