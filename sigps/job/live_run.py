@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,16 @@ __all__ = ["LiveFields", "LiveRun", "live_run"]
 
 
 class LiveRun:
-    """A program on CPU cores that goes on from version to version.
+    """A program that goes on from version to version.
+
+    Args:
+        made: The program, its graph and options.
+        engine: What runs it.
+        threads: The engine's.
+        measures: What follows the measures of the graph that the program begins with, or None.
+        found: The way in which it can go on.
+        options: Those of full runs.
+        keep: What keeps the states of the last result where they are, on the device; None where they are copied here.
 
     Attributes:
         why: Why it can.
@@ -46,8 +55,9 @@ class LiveRun:
         measures: LiveMeasures | None,
         found: Incremental,
         options: Mapping[str, Any],
+        keep: Callable[[], Mapping[str, NDArray[Any]] | None] | None = None,
     ) -> None:
-        self._measures = measures
+        self._measures, self._keep = measures, keep
         self._made, self._engine, self.why = made, engine, found.why
         self._threads = threads
         self._found, self._options = found, options
@@ -57,6 +67,7 @@ class LiveRun:
         self._full_messages = 0
         self._spending: Spending | None = None
         self._held: weakref.ref[LiveFields] | None = None
+        self._kept: weakref.ref[LiveFields] | None = None
 
     @property
     def obstacle(self) -> str:
@@ -163,16 +174,30 @@ class LiveRun:
         return self._graph.ids.to_oids(self._engine.changed())
 
     def detach(self) -> None:
-        """Copy the fields of the last result, if something holds it, before they change."""
-        fields = self._held() if self._held is not None else None
-        if fields is not None:
-            for name in fields:
-                fields[name]
-        self._held = None
+        """Keep the fields of the last result, if something holds it, before they change.
+
+        Where the engine keeps them, those of one result are there: most results are let go of after the next batch.
+        """
+        fields = _alive(self._held)
+        older = _alive(self._kept)
+        self._held = self._kept = None
+        if older is not None:
+            older.take()
+        if fields is None or fields.is_taken:
+            return
+        kept = self._keep() if self._keep is not None else None
+        if kept is None:
+            fields.take()
+        else:
+            fields.read_from(kept)
+            self._kept = weakref.ref(fields)
 
     def close(self) -> None:
-        """Copy what the last result reads, and end the threads."""
-        self.detach()
+        """Copy what results still read, and end the threads."""
+        for fields in (_alive(self._kept), _alive(self._held)):
+            if fields is not None:
+                fields.take()
+        self._held = self._kept = None
         self._threads.close()
 
     def _fields(self) -> LiveFields:
@@ -216,6 +241,10 @@ class LiveRun:
             device=made.executable.spec.device,
             optional=optional_fields(made.program.declaration.states, self._graph),
         )
+
+
+def _alive(fields: weakref.ref[LiveFields] | None) -> LiveFields | None:
+    return None if fields is None else fields()
 
 
 def _ids_of(graph: Graph, make: Any) -> NDArray[Any]:
@@ -312,7 +341,7 @@ def _on_gpu(made: Prepared, found: Incremental, options: Mapping[str, Any]) -> t
     if engine.obstacle:
         threads.close()
         return None, engine.obstacle
-    return LiveRun(made, engine, threads, None, found, options), found.why
+    return LiveRun(made, engine, threads, None, found, options, engine.kept), found.why
 
 
 def _engine_of(
@@ -380,17 +409,33 @@ def _live_rows(graph: Graph, program: Vertex) -> LiveRows:
 
 
 class LiveFields(Mapping[str, NDArray[Any]]):
-    """The fields of a live engine: read there, and copied before it goes on if the result is still held."""
+    """The fields of a live engine: read there, and kept before it goes on if the result is still held."""
 
     def __init__(self, names: tuple[str, ...], read: Any, again: Any) -> None:
         self._names, self._read, self.again = names, read, again
         self._copies: dict[str, NDArray[Any]] = {}
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether all fields are here."""
+        return len(self._copies) == len(self._names)
+
+    def take(self) -> None:
+        """Copy all fields."""
+        for name in self._names:
+            self[name]
+
+    def read_from(self, kept: Mapping[str, NDArray[Any]]) -> None:
+        """Read what is not here yet from what the engine kept of it."""
+        self._read = kept.__getitem__
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self._copies:
             if name not in self._names:
                 raise KeyError(name)
             self._copies[name] = self._read(name)
+            if self.is_taken:
+                self._read = None  # what was kept on a device is let go of
         return self._copies[name]
 
     def __iter__(self) -> Any:

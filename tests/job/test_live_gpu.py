@@ -113,6 +113,37 @@ def apply_batches(
 
 
 @pytest.mark.usefixtures("host_is_gpu")
+@pytest.mark.parametrize("has_room", [True, False])
+def test_results_that_are_held_stay_as_they_were(has_room: bool, monkeypatch: Any) -> None:
+    check_held_results(has_room, monkeypatch)
+
+
+@pytest.mark.gpu
+def test_results_that_are_held_stay_as_they_were_on_a_gpu(monkeypatch: Any) -> None:
+    check_held_results(True, monkeypatch)
+
+
+def check_held_results(has_room: bool, monkeypatch: Any) -> None:
+    """Read fields of results after later batches, and after the stream's end."""
+    monkeypatch.setattr(live, "fits", lambda num_bytes: has_room)
+    graph = Graph.from_edges([0, 1, 2], [1, 2, 3], [5.0, 5.0, 5.0])
+    distances = [[0, 5, 10, 15], [0, 5, 1, 6], [0, 5, 1, 2], [0, 5, 10, 15], [0, 4, 9, 14]]
+    with sigps.stream(SSSP(source=0), graph, device="cuda", guard="incremental") as stream:
+        held = [stream.result, stream.apply(inserts=([0], [2], [1.0]))]
+        held.append(stream.apply(inserts=([2], [3], [1.0])))
+        assert held[1]["distance"].tolist() == distances[1]
+        held.append(stream.apply(deletes=([0, 2], [2, 3])))
+        held[3] = stream.apply(inserts=([2], [3], [5.0]))
+        assert held[2]["parent"].tolist() == [0, 0, 0, 2]
+        held.append(stream.apply(inserts=([0], [1], [4.0])))
+        copied = [len(r.__dict__["_fields"]._copies) for r in held]
+        assert copied == ([2, 2, 2, 0, 0] if has_room else [2, 2, 2, 2, 0])
+    assert [r["distance"].tolist() for r in held] == distances
+    assert stream.result is held[-1]
+    assert held[0]["parent"].tolist() == [0, 0, 1, 2]
+
+
+@pytest.mark.usefixtures("host_is_gpu")
 def test_by_default_and_for_other_programs_batches_run_in_full() -> None:
     graph = Graph.from_edges([0, 1], [1, 2])
     for program, options in (

@@ -437,6 +437,12 @@ class GpuEngine:
         """Return the values of a state field, [num_owned], by the host's local ids; a copy on the host."""
         return self._fields(self._memory.states, self._graph.numbering.host_order)[name]
 
+    def kept_states(self) -> DeviceFields:
+        """Return all state fields as they are now, by the host's local ids: copies that stay on the device."""
+        return self._fields(
+            [values.copy() for values in self._memory.states], self._graph.numbering.host_order
+        )
+
     def begin(self, name: str, values: NDArray[Any]) -> None:
         """Let a state field begin with these values, [num_owned] by the host's local ids; before superstep 0."""
         state = self._memory.states[[f.name for f in self._program.states].index(name)]

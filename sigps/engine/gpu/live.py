@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from sigps.account import spent_on
 from sigps.compiler.program import VertexProgram
 from sigps.compiler.proofs.incremental import Incremental
-from sigps.device.cuda import Gpu, Kernel, Module
+from sigps.device.cuda import Gpu, Kernel, Module, fits
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.cpu.following import Arrays, EdgeChanges, LiveRows
 from sigps.engine.cpu.spending import Spending
@@ -31,6 +31,7 @@ from sigps.engine.exchange import Exchange
 from sigps.engine.gpu import snapshot as gpu_snapshot
 from sigps.engine.gpu.edited_rows import THREADS, Counts, EditedRows, RowEdges, num_blocks
 from sigps.engine.gpu.engine import GpuEngine, GpuProgram
+from sigps.engine.gpu.numbering import DeviceFields
 from sigps.engine.gpu.placed_edges import PlacedEdges
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.stats import StatsLog
@@ -124,6 +125,12 @@ class GpuLiveEngine:
     def state(self, name: str) -> NDArray[Any]:
         """Return the values of a state field, [num_owned]; a copy."""
         return self._engine.state(name)
+
+    def kept(self) -> DeviceFields | None:
+        """Return the fields as they are now, kept on the device; None where there is no room."""
+        if not fits(sum(values.nbytes for values in self._states)):
+            return None
+        return self._engine.kept_states()
 
     def run(self) -> StatsLog:
         """Run from superstep 0 to the end."""
