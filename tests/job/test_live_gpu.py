@@ -7,7 +7,7 @@ from typing import Any
 import host_gpu
 import numpy as np
 import pytest
-from histories import History, assert_parents_hold, histories
+from histories import History, assert_parents_hold, drawn, histories
 from host_kernels import host_kernels
 from hypothesis import HealthCheck, given, settings
 
@@ -23,7 +23,9 @@ def host_is_gpu(monkeypatch: Any) -> None:
     monkeypatch.setattr(live, "_kernels", lambda gpu, *of: host_kernels("live", live.live_macros(*of)))
 
 
-quick = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(
+    max_examples=drawn(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 def follow(program: Vertex, history: History, field: str) -> None:

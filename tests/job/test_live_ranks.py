@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from histories import History, histories
+from histories import History, drawn, histories
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from thread_group import ThreadGroup, run_ranks
@@ -46,7 +46,7 @@ def streamed(
     return found[0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=drawn(60), deadline=None)
 @given(histories(), st.sampled_from(["SSSP", "WCC", "BFS", "CDLP"]), st.integers(2, 3), st.data())
 def test_results_are_those_of_a_graph_built_anew(
     history: History, name: str, ranks: int, data: st.DataObject

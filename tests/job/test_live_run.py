@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from histories import History, histories
+from histories import History, drawn, histories
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -84,7 +84,7 @@ def moved(before: sigps.Result, after: sigps.Result) -> list[Any]:
 NAMES = ["labels", "weighted", "heat", "ranks", "mixture", "triangles", "clustering", "denser"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=drawn(60), deadline=None)
 @given(histories(), st.sampled_from(NAMES), st.data())
 def test_rounds_are_those_of_a_graph_built_anew(history: History, name: str, data: st.DataObject) -> None:
     graph = history.first()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,11 @@ IDS: list[list[Any]] = [
     [(-1) ** i * (10**17 + i) for i in range(9)],
     [f"v{i * i}" for i in range(9)],
 ]
+
+
+def drawn(few: int) -> int:
+    """Return how many histories a test draws: so few, or what `SIGPS_HISTORIES` asks for."""
+    return int(os.environ.get("SIGPS_HISTORIES", few))
 
 
 @dataclass

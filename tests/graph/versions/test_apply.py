@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from battery import BATTERY
-from histories import History, histories
+from histories import History, drawn, histories
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from thread_group import ThreadGroup, run_ranks
@@ -42,7 +42,7 @@ def assert_equal(found: Graph, expected: Graph) -> None:
     assert found.in_degrees().tolist() == expected.in_degrees().tolist()
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=drawn(250), deadline=None)
 @given(
     histories(),
     st.booleans(),
@@ -73,7 +73,7 @@ def test_rows_are_those_of_a_graph_built_anew(
     assert (graph.offsets.tolist(), graph.targets.tolist(), graph.columns["weight"].tolist()) == before
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=drawn(100), deadline=None)
 @given(histories(), st.data(), st.integers(1, 3))
 def test_vertices_are_deleted_with_their_edges(history: History, data: st.DataObject, ranks: int) -> None:
     ids = st.sampled_from(history.vertices)
@@ -137,7 +137,7 @@ class TestDeletedVertices:
         assert fingerprint(newer) == fingerprint(Graph.from_edges([5], [5], [4.0], vertices=[3]))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=drawn(100), deadline=None)
 @given(histories(), st.booleans())
 def test_what_is_derived_follows(history: History, edits: bool) -> None:
     graph = history.first()
@@ -153,7 +153,7 @@ def test_what_is_derived_follows(history: History, edits: bool) -> None:
         assert fingerprint(newer) == fingerprint(judge)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=drawn(25), deadline=None)
 @given(histories())
 def test_ranks_hold_the_same_edges(history: History) -> None:
     def of(group: ThreadGroup) -> tuple[list[str], list[int]]:

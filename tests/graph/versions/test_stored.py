@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from histories import History, histories
+from histories import History, drawn, histories
 from hypothesis import given, settings
 from thread_group import ThreadGroup, run_ranks
 
@@ -16,7 +16,7 @@ from sigps import Graph, GraphError
 from sigps.graph.fingerprint import fingerprint
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=drawn(25), deadline=None)
 @given(histories())
 def test_a_store_with_its_batches_is_the_newest_version(
     tmp_path_factory: pytest.TempPathFactory, history: History
