@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sigps.engine.cpu.spending import Spending
     from sigps.job.live_ranks import RankedRun
 
-__all__ = ["LiveFields", "LiveRun", "live_run"]
+__all__ = ["LaterIds", "LiveFields", "LiveRun", "live_run"]
 
 
 class LiveRun:
@@ -68,6 +68,7 @@ class LiveRun:
         self._spending: Spending | None = None
         self._held: weakref.ref[LiveFields] | None = None
         self._kept: weakref.ref[LiveFields] | None = None
+        self._later: tuple[weakref.ref[LaterIds] | None, weakref.ref[LaterIds] | None] = (None, None)
 
     @property
     def obstacle(self) -> str:
@@ -169,9 +170,20 @@ class LiveRun:
             f"guard: the incremental run needed more than {spent:,} messages; the last full run sent {full:,}"
         )
 
-    def changed_ids(self) -> NDArray[Any]:
-        """Return the ids of vertices whose states differ from the result before."""
-        return self._graph.ids.to_oids(self._engine.changed())
+    def changed_ids(self) -> NDArray[Any] | LaterIds:
+        """Return the ids of vertices whose states differ from the result before.
+
+        An engine may find them later; those of the last two results may wait for it.
+        """
+        found, ids = self._engine.changed(), self._graph.ids
+        if not callable(found):
+            return ids.to_oids(found)
+        later = LaterIds(lambda: ids.to_oids(found()))
+        older, last = self._later
+        if (waiting := older() if older is not None else None) is not None:
+            waiting.read()
+        self._later = last, weakref.ref(later)
+        return later
 
     def detach(self) -> None:
         """Keep the fields of the last result, if something holds it, before they change.
@@ -197,7 +209,11 @@ class LiveRun:
         for fields in (_alive(self._kept), _alive(self._held)):
             if fields is not None:
                 fields.take()
+        for later in self._later:
+            if later is not None and (waiting := later()) is not None:
+                waiting.read()
         self._held = self._kept = None
+        self._later = None, None
         self._threads.close()
 
     def _fields(self) -> LiveFields:
@@ -406,6 +422,19 @@ def _live_rows(graph: Graph, program: Vertex) -> LiveRows:
         inward = EdgeList(begins, ends, columns, stops)
     assert version.touched is not None
     return LiveRows(outward, inward, version.touched)
+
+
+class LaterIds:
+    """Ids that are found when they are first read."""
+
+    def __init__(self, find: Callable[[], NDArray[Any]]) -> None:
+        self._find: Callable[[], NDArray[Any]] | None = find
+
+    def read(self) -> NDArray[Any]:
+        """Return them."""
+        if self._find is not None:
+            self._found, self._find = self._find(), None
+        return self._found
 
 
 class LiveFields(Mapping[str, NDArray[Any]]):

@@ -13,7 +13,7 @@ from sigps.graph.graph import Graph
 from sigps.job.changed_ids import changed_ids
 from sigps.job.guard import Guard, check_guard
 from sigps.job.live_ranks import RankedRun
-from sigps.job.live_run import LiveFields, LiveRun, live_run
+from sigps.job.live_run import LaterIds, LiveFields, LiveRun, live_run
 from sigps.job.result import Result
 from sigps.job.run import run
 from sigps.job.updates import Updates
@@ -29,14 +29,20 @@ class LiveResult(Result):
     Attributes:
         path: `"incremental"`, or `"full"`: the program ran anew.
         why: Why it took this path.
-        changed_ids: The ids of vertices whose fields differ from the result before; all of the first result.
         update: What the batch did to the graph; None of the first result.
     """
 
     path: Literal["incremental", "full"]
     why: str
-    changed_ids: NDArray[Any]
     update: Any = None
+    _changed: NDArray[Any] | LaterIds
+
+    @property
+    def changed_ids(self) -> NDArray[Any]:
+        """The ids of vertices whose fields differ from the result before; all of the first result."""
+        if isinstance(self._changed, LaterIds):
+            self._changed = self._changed.read()
+        return self._changed
 
     @classmethod
     def of(
@@ -44,13 +50,13 @@ class LiveResult(Result):
         result: Result,
         path: Literal["incremental", "full"],
         why: str,
-        changed: NDArray[Any],
+        changed: NDArray[Any] | LaterIds,
         update: Any,
     ) -> LiveResult:
         """Return a result as the outcome of a batch."""
         live = cls.__new__(cls)
         live.__dict__.update(result.__dict__)
-        live.path, live.why, live.changed_ids, live.update = path, why, changed, update
+        live.path, live.why, live._changed, live.update = path, why, changed, update
         return live
 
 

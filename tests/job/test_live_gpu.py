@@ -143,6 +143,8 @@ def check_held_results(has_room: bool, monkeypatch: Any) -> None:
     assert [r["distance"].tolist() for r in held] == distances
     assert stream.result is held[-1]
     assert held[0]["parent"].tolist() == [0, 0, 1, 2]
+    changed = [[0, 1, 2, 3], [2, 3], [3], [3], [1, 2, 3]]
+    assert [r.changed_ids.tolist() for r in held] == changed
 
 
 @pytest.mark.usefixtures("host_is_gpu")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -107,6 +108,9 @@ class Following(Protocol):
         """Return what it took to follow the changes; None where it was given up."""
         ...
 
-    def changed(self) -> NDArray[np.int64]:
-        """Return the local ids of vertices whose states differ from those of the last result, once."""
+    def changed(self) -> NDArray[np.int64] | Callable[[], NDArray[np.int64]]:
+        """Return the local ids of vertices whose states differ from those of the last result, once.
+
+        Or what brings them when they are asked for, also after the engine has gone on.
+        """
         ...

@@ -15,6 +15,7 @@ Without numbers on edges keys do not grow, and hold each other up in circles: wh
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -242,16 +243,18 @@ class GpuLiveEngine:
         engine._num_small = 0
         return StatsLog(engine.lease(_TO_THE_END).stats)
 
-    def changed(self) -> NDArray[np.int64]:
-        """Return the local ids of vertices whose states differ from the fixed point before, once. O(vertices)."""
+    def changed(self) -> Callable[[], NDArray[np.int64]]:
+        """Return what brings the local ids of vertices whose states differ from the fixed point before, once.
+
+        O(vertices); does not wait for the device.
+        """
         import cupy
 
         differs = cupy.zeros(self._engine._graph.num_owned, dtype=cupy.bool_)
         for now, before in zip(self._states, self._last, strict=True):
             differs |= _bits(now) != _bits(before)
             before[:] = now
-        lids = cupy.asnumpy(cupy.flatnonzero(differs))
-        return np.sort(self._order[lids])
+        return lambda: np.sort(self._order[cupy.asnumpy(cupy.flatnonzero(differs))])
 
     @functools.cached_property
     def _order(self) -> NDArray[np.int64]:
