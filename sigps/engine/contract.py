@@ -433,6 +433,13 @@ class EngineSpec(ABC):
         """Say why an engine that streams cannot run a program; empty where it can. Pure."""
         return ""
 
+    def room(self, program: VertexProgram, graph: Graph, options: RunOptions) -> tuple[int, int]:
+        """Return the bytes that a run on one rank needs of the device's own memory with all edges there, and has.
+
+        Both are 0 where that memory is the host's. The first is 0, too, where edges of an earlier run may stay there.
+        """
+        return 0, 0
+
     def lanes_obstacle(
         self,
         program: VertexProgram | None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from sigps.costs.sizes import PartitionSize, size_of, turned_size
-from sigps.engine.contract import RunOptions, Share
+from sigps.engine.contract import RunOptions
 from sigps.engine.table import engine_of
 from sigps.errors import ConfigError, DeviceError
 from sigps.graph.graph import Graph
@@ -172,21 +172,21 @@ def _decide_on_gpu(
     program: Vertex, derived: VertexProgram | None, graph: Graph, options: RunOptions
 ) -> Streaming | None:
     """Return what crosses packed in a run on a GPU; None where its edges do not stream, or cross unpacked."""
-    if options.transfer != "bulk":
+    if options.transfer == "rows" or options.stream == "never":
         return None
-    _require(program, derived, graph, "cuda", options)
+    if options.transfer == "bulk":
+        _require(program, derived, graph, "cuda", options)
+    elif derived is None or not derived.sends_together or _obstacle(program, derived, graph, "cuda", options):
+        return None
     assert derived is not None
     assert graph.packed is not None
-    from sigps.device.cuda import free_bytes
-
-    share = Share(graph.num_vertices, graph.num_edges, 0, graph.directed, 1, graph.num_edges)
-    needed = sum(engine_of("cuda").num_bytes(derived, share).values())
-    free = free_bytes() if options.device_memory is None else min(free_bytes(), options.device_memory)
+    needed, free = engine_of("cuda").room(derived, graph, options)
     if options.stream == "auto" and needed <= free:
         return None
     rows, arcs = graph.packed.rows, graph.num_edges
     why = "it was asked for" if needed <= free else f"the GPU has {bytes_text(free)}"
-    return Streaming({}, 0, rows.words.nbytes, arcs, graph.num_vertices, needed, rows.where, why)
+    packed = rows.words.nbytes
+    return Streaming({"packed edges": packed}, 0, packed, arcs, graph.num_vertices, needed, rows.where, why)
 
 
 def device_limit(device_memory: int | str | None, stream: Stream, device: str, num_ranks: int) -> int | None:

@@ -570,7 +570,9 @@ class _LeaseKernel:
         plan["counts_idle"] = bool(lease["asks_master"] and lease["counts_messages"] and sent_edges)
         plan["retired_edges"] = degrees[memory.status == RETIRED].clip(1).sum()  # as they add up
         stats = _at(lease["stats"], STATS, int(control["num_stats"]) + 1)
-        counted = number, int(plan["direction"]), int(ran.sum()), sent_edges, 1, 0, 1.0
+        num_read = _at(lease["packed"]["num_read"], np.uint64, 1)
+        num_bytes, num_read[0] = 4 * int(num_read[0]), 0
+        counted = number, int(plan["direction"]), int(ran.sum()), sent_edges, 1, num_bytes, 1.0
         stats[int(control["num_stats"])] = counted
         control["num_stats"] += 1
         plan["superstep"], plan["remaining"] = number + 1, WHOLE

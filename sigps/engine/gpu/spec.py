@@ -165,6 +165,30 @@ class GpuSpec(EngineSpec):
         most_mirrored = share.edges_everywhere - share.num_edges if looks else 0  # nothing is partitioned yet
         return {"graph": needed, "walks": memory_plan.bytes_to_walk(program, share.num_edges, most_mirrored)}
 
+    def room(self, program: VertexProgram, graph: Graph, options: RunOptions) -> tuple[int, int]:
+        from sigps.compiler.cuda.compile import compile_for_cuda
+        from sigps.compiler.program import compiling
+        from sigps.device.cuda import find_gpu, free_bytes
+        from sigps.engine.gpu.graph import division_on_gpu
+        from sigps.engine.gpu.memory_plan import Sizes, plan_run
+        from sigps.kernels.cuda.lease import HUB_DEGREE
+
+        if self.missing():
+            return 0, 0
+        gpu, limit, num_edges = find_gpu(), options.device_memory, graph.num_edges
+        free = free_bytes() if limit is None else min(free_bytes(), limit)
+        known: dict[Any, tuple[Any, Subgraph]] = graph.derived("partitions", dict)
+        laid_out = (division_on_gpu(s, sorts_rows=o) for _, s in known.values() for o in (True, False))
+        if limit is None and any(laid_out):
+            return 0, free
+        with compiling:
+            compiled = compile_for_cuda(
+                program, graph.column_types(), narrow_ids=_are_narrow(graph), arch=gpu.arch
+            )
+        plan = plan_run(compiled, Sizes(graph.num_vertices, num_edges, num_edges // HUB_DEGREE))
+        share = Share(graph.num_vertices, num_edges, 0, graph.directed, 1, num_edges)
+        return sum(self.num_bytes(program, share).values()) + plan.nbytes + plan.state_bytes, free
+
     def memory_of_rank(self, rank_on_host: int, ranks_here: int) -> int | None:
         """Return half of what is free, shared by the ranks that have the same GPU."""
         import cupy

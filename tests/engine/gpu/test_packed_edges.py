@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
+import os
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,8 @@ from sigps.compiler.frontend.analysis import analyse
 from sigps.engine.gpu.launch import WIDE
 from sigps.engine.gpu.packed_edges import NO_PAGE, places_in_pages
 from sigps.engine.gpu.variant import PACKED
-from sigps.errors import ConfigError
+from sigps.errors import ConfigError, GraphError
+from sigps.graph.formats.packed_store import save_packed
 from sigps.graph.packing.packer import PackableRows
 from sigps.graph.packing.paged import PagedRows
 from sigps.graph.packing.unpacker import PackedRows
@@ -125,13 +128,14 @@ def test_what_is_no_page_is_told() -> None:
 def test_runs_on_packed_edges_equal_the_interpreter(
     name: str, order: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    BATTERY[name].build().save(tmp_path / "store", packed=True, order=order)
+    save_packed(BATTERY[name].build(), tmp_path / "store", order=order, page_arcs=8)
     program = PageRank(iterations=4)
     expected = sigps.run(program, sigps.load(tmp_path / "store"), device="python")
     host_gpu.use_host_as_gpu(monkeypatch)
     graph = sigps.load(tmp_path / "store")
     for _ in range(2):
-        found = sigps.run(program, graph, device="cuda", stream="always", transfer="bulk")
+        found = sigps.run(program, graph, device="cuda", stream="always")
+        assert found.stats[1].bytes_read > 0
         np.testing.assert_allclose(found["rank"], expected["rank"], rtol=1e-12)
 
 
@@ -149,6 +153,24 @@ def test_what_cannot_cross_packed_is_refused(tmp_path: Path, monkeypatch: pytest
         sigps.run(BFS(source=0), graph, **bulk)
     with pytest.raises(ConfigError, match="edges that stream to a GPU"):
         sigps.run(PageRank(), graph, **bulk | {"device": "cpu"})
+
+
+def test_what_the_disk_does_not_give_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_packed(BATTERY["skewed"].build(), tmp_path / "store", page_arcs=8)
+    host_gpu.use_host_as_gpu(monkeypatch)
+    graph, reads, preadv = sigps.load(tmp_path / "store"), list[int](), os.preadv
+    assert graph.packed is not None
+    num_pages = graph.packed.rows.table.num_pages
+
+    def fail(*given: Any) -> int:
+        reads.append(given[-1])
+        if len(reads) > num_pages:  # degrees have been read
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return preadv(*given)
+
+    monkeypatch.setattr(os, "preadv", fail)
+    with pytest.raises(GraphError, match=r"pages.bin: page [\d,]+ cannot be read: Input/output error"):
+        sigps.run(PageRank(), graph, device="cuda", stream="always")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda.core is not installed")
@@ -172,7 +194,7 @@ def test_runs_on_packed_edges_equal_cpu_cores(order: Any, directed: bool, tmp_pa
         sources, np.concatenate([targets, np.full(hub.size, 77)]), directed=directed
     )
     made = made if directed else made.undirected(simple=True)
-    made.save(tmp_path / "store", packed=True, order=order)
+    save_packed(made, tmp_path / "store", order=order, page_arcs=1 << 16)
     graph = sigps.load(tmp_path / "store")
     for program in (PageRank(iterations=5), WCC(), KCore()):
         if directed and not program.declaration.directed:
