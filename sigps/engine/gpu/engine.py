@@ -211,6 +211,7 @@ class GpuEngine:
         self._lease["forced"] = FORCED["pull" if pulls_alone else forced]
         self._lease["asks_master"] = self._asks_master
         self._lease["counts_messages"] = master is not None and master.counts_messages
+        self._num_readers, self._reading = 0, None  # blocks that read packed pages, and what is theirs
 
     def _spilling(
         self, native: GpuProgram, stream: Stream, *, sorts_rows: bool, is_limited: bool
@@ -262,13 +263,16 @@ class GpuEngine:
         compiled = self._compiled_for_rows(native)
         plan = plan_run(compiled, sizes, has_cluster=False, goes_by_edge=False)
         known: list[PackedGraph] = subgraph.derived("packed on a GPU", list)
-        if known and (not is_limited or plan.nbytes + plan.state_bytes <= free_bytes()):
+        run_bytes = plan.nbytes + plan.state_bytes
+        if known and (
+            not is_limited or run_bytes + known[0].packed.scratch_bytes(gpu.num_sms) <= free_bytes()
+        ):
             return known[0]
         known.clear()
         edges = subgraph.incoming
         assert isinstance(edges, StreamedEdges)
         needed = bytes_beside_pages(edges, places_in_pages(edges.rows), subgraph.num_owned, gpu.num_sms)
-        spare = free_bytes() - needed - plan.nbytes - plan.state_bytes
+        spare = free_bytes() - needed - run_bytes
         if spare < 0:
             raise DeviceError(
                 f"the GPU has {free_bytes():,} bytes for this run, which needs {free_bytes() - spare:,} even with its "
@@ -505,6 +509,11 @@ class GpuEngine:
         if self._master is not None:
             self._master.restore(snapshot.ends.size, self._exchange)
         if snapshot.in_flight == "messages" and self._program.delivery is not Delivery.DIRECT:
+            if self._is_packed:
+                raise DeviceError(
+                    "the log has messages of device='python', which no run on packed edges reads: use transfer='rows'",
+                    rank=0,
+                )
             self._arrived = snapshot
             self.superstep = snapshot.superstep
         else:
@@ -576,8 +585,9 @@ class GpuEngine:
             num_blocks=blocks,
             num_hot_ghosts=int(self._lease["num_hot"]) if self.has_peers else 0,
         )
-        if self._is_packed:
-            self._lease["packed"] = self._pages.structure(blocks)
+        if self._is_packed and self._num_readers != blocks:
+            self._lease["packed"], self._reading = self._pages.reader(blocks)
+            self._num_readers = blocks
         for name in ("num_records", "num_bits", "num_ghosts"):
             self._lease[name.replace("num_", "num_cached_")] = getattr(cache, name)
         ending = RUNNING

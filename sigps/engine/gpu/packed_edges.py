@@ -171,24 +171,23 @@ class PackedEdges:
         kept = {"first_words": table.words, **{n: getattr(places, n) for n in _PLACES}}
         self._arrays = {name: cupy.asarray(values) for name, values in kept.items()}
         self._damaged = cupy.full(1, NO_PAGE, dtype=cupy.uint32)
-        self._num_read = cupy.zeros(1, dtype=cupy.uint64)
-        self._scratch = cupy.empty(0, dtype=cupy.uint32)
         self._scratch_words = scratch_words(table, places, num_resident)
 
-    def structure(self, num_blocks: int) -> Any:
-        """Return what kernels of so many blocks take."""
+    def scratch_bytes(self, num_blocks: int) -> int:
+        """Return what a run takes to read pages with so many blocks."""
+        return 4 * sum(self._scratch_words) * num_blocks
+
+    def reader(self, num_blocks: int) -> tuple[Any, Any]:
+        """Return what kernels of so many blocks take, and what keeps a run's own part of it: its scratch and counts."""
         import cupy
 
-        if self._scratch.size < num_blocks * sum(self._scratch_words):
-            check_fits({"unpacking": 4 * num_blocks * sum(self._scratch_words)})
-            self._scratch = cupy.empty(num_blocks * sum(self._scratch_words), dtype=cupy.uint32)
-        filled = np.zeros((), dtype=PACKED_ROWS)
-        arrays = self._arrays | {
-            "resident": self._resident,
-            "scratch": self._scratch,
-            "damaged": self._damaged,
-            "num_read": self._num_read,
+        check_fits({"unpacking": self.scratch_bytes(num_blocks)})
+        own = {
+            "scratch": cupy.empty(self.scratch_bytes(num_blocks) // 4, dtype=cupy.uint32),
+            "num_read": cupy.zeros(1, dtype=cupy.uint64),
         }
+        filled = np.zeros((), dtype=PACKED_ROWS)
+        arrays = self._arrays | own | {"resident": self._resident, "damaged": self._damaged}
         for name, array in arrays.items():
             filled[name] = array.data.ptr
         filled["words"] = self._pinned.ptr - 4 * self.num_resident
@@ -197,7 +196,7 @@ class PackedEdges:
         filled["num_chains"] = len(self._edges.rows.chains)
         filled["num_rows"] = self._edges.rows.offsets.size - 1
         filled["num_targets"] = self._edges.rows.packed.num_vertices
-        return filled
+        return filled, own
 
     def require_whole(self) -> None:
         """Raise the error of a page that kernels found damaged, if there is one."""

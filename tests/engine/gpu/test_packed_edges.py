@@ -208,3 +208,18 @@ def test_runs_on_packed_edges_equal_cpu_cores(order: Any, directed: bool, tmp_pa
             assert limit is not None or max(s.bytes_read for s in found.stats) > 2_000_000
             for field in expected.fields:
                 np.testing.assert_allclose(np.asarray(found[field]), np.asarray(expected[field]), rtol=1e-9)
+
+
+def test_runs_on_packed_edges_go_on_from_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_packed(BATTERY["skewed"].build(), tmp_path / "store", page_arcs=8)
+    host_gpu.use_host_as_gpu(monkeypatch)
+    given: dict[str, Any] = {"device": "cuda", "stream": "always"}
+    log = sigps.Checkpoint(str(tmp_path / "log"), every=2)
+    expected = sigps.run(PageRank(iterations=6), sigps.load(tmp_path / "store"), **given)
+    sigps.run(
+        PageRank(iterations=6), sigps.load(tmp_path / "store"), **given, checkpoint=log, max_supersteps=3
+    )
+    found = sigps.run(
+        PageRank(iterations=6), sigps.load(tmp_path / "store"), **given, checkpoint=log, resume=True
+    )
+    np.testing.assert_array_equal(found["rank"], expected["rank"])
