@@ -31,6 +31,7 @@ __all__ = [
     "PackedGraph",
     "PlacesInPages",
     "bytes_beside_pages",
+    "order_of_chains",
     "places_in_pages",
     "scratch_words",
 ]
@@ -112,6 +113,19 @@ def bytes_beside_pages(
     )
 
 
+def order_of_chains(paged: PagedRows, num_resident: int) -> NDArray[np.uint32]:
+    """Return the order in which chains are taken: those on the device, of the first so many pages, between the others.
+
+    The link works all the time so. Each kind keeps its order: a chain of many pages is among the first.
+    """
+    is_resident = np.array([chain[-1] < num_resident for chain in paged.chains], dtype=np.bool_)
+    when = np.empty(is_resident.size)
+    for kind in (is_resident, ~is_resident):
+        count = int(np.count_nonzero(kind))
+        when[kind] = (np.arange(count) + 0.5) / max(1, count)
+    return np.argsort(when, kind="stable").astype(np.uint32)
+
+
 class PackedEdges:
     """The pages of a graph's in-edges, the first ones on the device.
 
@@ -168,7 +182,8 @@ class PackedEdges:
             read(page)
         with ThreadPoolExecutor(available_cores()) as pool:
             list(pool.map(read, range(num_resident, table.num_pages)))
-        kept = {"first_words": table.words, **{n: getattr(places, n) for n in _PLACES}}
+        order = order_of_chains(edges.rows, num_resident)
+        kept = {"first_words": table.words, "order": order, **{n: getattr(places, n) for n in _PLACES}}
         self._arrays = {name: cupy.asarray(values) for name, values in kept.items()}
         self._damaged = cupy.full(1, NO_PAGE, dtype=cupy.uint32)
         self._scratch_words = scratch_words(table, places, num_resident)

@@ -303,7 +303,8 @@ __device__ inline void gather_packed(const Lease &lease,
     __syncthreads();
     if (chain >= lease.packed.num_chains)
       break;
-    gather_chain<FILTER>(lease, now, outbox, chain, counted);
+    gather_chain<FILTER>(lease, now, outbox, lease.packed.order[chain],
+                         counted);
   }
   // Vertices behind the last row.
   uint32_t first = lease.packed.num_rows;

@@ -13,6 +13,10 @@
 //   first_rows:  [num_pages + 1]   its first row; the end of all rows
 //   chains:      [num_chains + 1]  the first page of each chain: its first row
 //                                  is the only one that spans pages
+//   order:       [num_chains]      the order in which chains are taken: pages
+//   on
+//                                  the device between others, so that the link
+//                                  works all the time
 //   first_gaps:  [num_rows]        where a row's gaps begin in its page, and
 //   parts:       [num_rows]        its first target; 0 of one that spans pages
 //   scratch:     [blocks, scratch_words]: a page, its groups, and room for
@@ -32,6 +36,7 @@ struct PackedRows {
   const uint64_t *first_words;
   const uint32_t *first_rows;
   const uint32_t *chains;
+  const uint32_t *order;
   const uint32_t *first_gaps;
   const uint32_t *parts;
   uint32_t *scratch;

@@ -20,7 +20,7 @@ from sigps.apps import BFS, SSSP, WCC, KCore, PageRank
 from sigps.compiler.cuda.compile import compile_for_cuda, link
 from sigps.compiler.frontend.analysis import analyse
 from sigps.engine.gpu.launch import WIDE
-from sigps.engine.gpu.packed_edges import NO_PAGE, places_in_pages
+from sigps.engine.gpu.packed_edges import NO_PAGE, order_of_chains, places_in_pages
 from sigps.engine.gpu.variant import PACKED
 from sigps.errors import ConfigError, GraphError
 from sigps.graph.formats.packed_store import save_packed
@@ -62,6 +62,7 @@ def unpacked(paged: PagedRows, way: int, num_resident: int, words: np.ndarray) -
         "resident": on_device,
         "first_words": table.words,
         "scratch": scratch,
+        "order": order_of_chains(paged, num_resident),
         "damaged": damaged,
         "num_read": num_read,
     }
@@ -110,6 +111,13 @@ def test_rows_are_unpacked_by_threads_warps_and_blocks(name: str, spread: float)
         assert damaged == NO_PAGE
         assert num_read == int(table.words[-1] - table.words[resident])
         np.testing.assert_array_equal(targets, expected(paged))
+
+
+def test_pages_on_the_device_are_taken_between_others() -> None:
+    paged = packed_rows(np.full(600, 100), 40.0, 1000, 1)
+    order = order_of_chains(paged, 20).tolist()
+    assert sorted(order) == list(range(60))
+    assert [sum(chain < 20 for chain in order[i : i + 6]) for i in range(0, 60, 6)] == [2] * 10
 
 
 def test_what_is_no_page_is_told() -> None:
