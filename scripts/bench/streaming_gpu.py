@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from facts import RESULTS, machine_facts
+from facts import RESULTS, driver_version, machine_facts
 from measuring import Table
 
 import sigps
@@ -25,6 +25,13 @@ from sigps.apps import PageRank
 from sigps.errors import DeviceError
 
 SUPERSTEPS = 12
+_WAYS = {
+    "packed": "packed on the host",
+    "half": "packed, half on the GPU",
+    "kept": "packed on the GPU",
+    "rows": "unpacked on the host",
+    "memory": "unpacked on the GPU",
+}
 
 
 def main() -> None:
@@ -35,10 +42,17 @@ def main() -> None:
     options.add_argument("--ways", nargs="+", default=["packed", "half", "kept", "rows", "memory"])
     options.add_argument("--output", type=Path, default=RESULTS / "streaming-gpu.json", help="the JSON file")
     given = options.parse_args()
-    table = Table(given.output, machine_facts() | {"link GB/s": link_rate()})
+    table = Table(given.output, machine_facts() | facts_of_gpu())
     for scale in given.scales:
         with tempfile.TemporaryDirectory(dir=given.folder) as folder:
             measure(table, scale, Path(folder) / "store", given.ways)
+
+
+def facts_of_gpu() -> dict[str, Any]:
+    """Return what the GPU is, and what its link reaches."""
+    from sigps.device.cuda import find_gpu
+
+    return {"gpu": find_gpu().name, "driver": driver_version(), "link": f"{link_rate()} GB/s"}
 
 
 def link_rate() -> float:
@@ -82,7 +96,8 @@ def measure(table: Any, scale: int, store: Path, ways: list[str]) -> None:
         read = 4 * graph.num_edges if way == "rows" else steps[0].bytes_read
         row = {
             "graph": f"kron-{scale}",
-            "work": f"PageRank, {way}",
+            "work": "PageRank, a superstep",
+            "edges_are": _WAYS[way],
             "edges": graph.num_edges,
             "packed_bytes": packed,
             "bytes_an_edge": round(read / graph.num_edges, 3),
