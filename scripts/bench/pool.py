@@ -10,9 +10,11 @@ no kernel changes more often than it must. Answers are read on the host, and com
 from __future__ import annotations
 
 import argparse
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,10 +46,17 @@ def main() -> None:
     )
     options.add_argument("--searches", type=int, default=200, help="beside each long job")
     options.add_argument("--seconds", type=int, default=8, help="windows of fairness, of one second")
+    options.add_argument(
+        "--switch-interval", type=float, help="of the interpreter, in seconds; 0.005 by itself"
+    )
+    options.add_argument("--only", choices=["mixed", "latencies", "fairness"], help="measure this alone")
     options.add_argument("--output", type=Path, help="the JSON file")
     given = options.parse_args()
     given.quantum = given.quantum or (0.002 if given.device == "cuda" else 0.01)
+    if given.switch_interval:
+        sys.setswitchinterval(given.switch_interval)
     facts, on = machine_facts() | {"quantum": given.quantum, "rounds": given.rounds}, "cpu"
+    facts |= {"switch_interval": sys.getswitchinterval()}
     if given.device == "cuda":
         from sigps.device.cuda import find_gpu
 
@@ -64,10 +73,13 @@ def main() -> None:
     print(
         f"{name}: {graph.num_vertices:,} vertices, {graph.num_edges:,} edges in {time.perf_counter() - began:.1f} s"
     )
-    mixed(graph, name, sources, given, table)
-    for long in (KCore(), PageRank(iterations=20)):
-        latencies(graph, name, sources, long, given, table)
-    fairness(graph, name, given, table)
+    if given.only in (None, "mixed"):
+        mixed(graph, name, sources, given, table)
+    if given.only in (None, "latencies"):
+        for long in (KCore(), PageRank(iterations=20)):
+            latencies(graph, name, sources, long, given, table)
+    if given.only in (None, "fairness"):
+        fairness(graph, name, given, table)
 
 
 def jobs_of(sources: list[Any]) -> list[Vertex]:
@@ -93,21 +105,27 @@ def mixed(graph: sigps.Graph, name: str, sources: list[Any], given: Any, table: 
             if not times and isinstance(program, EXACT):
                 alone[number] = answer
 
-    def in_pool(pool: sigps.Pool, *, seeds: bool) -> None:
-        """Run all; their answers are compared in the first round, which is not timed."""
+    def in_pool(pool: sigps.Pool, *, seeds: bool, clients: int = 1) -> None:
+        """Run all; so many threads read answers, and compare them in the first round, which is not timed."""
         jobs = [pool.submit(p, "g", seed=i if seeds else 0) for i, p in enumerate(programs)]
-        for number, job in enumerate(jobs):
-            result = job.result()
+
+        def read(number: int) -> None:
+            result = jobs[number].result()
             answer = result[result.fields[0]]
             if not times and number in alone and not np.array_equal(answer, alone[number]):
-                raise WrongAnswer(f"{job} is not that of a run alone")
+                raise WrongAnswer(f"{jobs[number]} is not that of a run alone")
+
+        with ThreadPoolExecutor(clients) as readers:
+            list(readers.map(read, range(len(jobs))))
 
     with kept_pools(graph, given) as (never, auto):
         ways: dict[str, Callable[[], None]] = {
             "one after another": one_after_another,
             "pool, lanes=never": lambda: in_pool(never, seeds=False),
+            "pool, lanes=never, 4 threads read": lambda: in_pool(never, seeds=False, clients=4),
             "pool, no two jobs equal": lambda: in_pool(auto, seeds=True),
             "pool": lambda: in_pool(auto, seeds=False),
+            "pool, 4 threads read": lambda: in_pool(auto, seeds=False, clients=4),
         }
         for number in range(given.rounds + 1):  # the first warms up
             for way, run in ways.items():

@@ -13,6 +13,7 @@ import os
 import secrets
 import selectors
 import socket
+import sys
 import threading
 import time
 from collections import OrderedDict
@@ -117,6 +118,9 @@ class Server:
             self._woken, self._waker = map(stack.enter_context, socket.socketpair())
             self._listener = self._given_listener or stack.enter_context(listening(self.file.socket))
             self._pool, file = pool(**self.file.options), self.file
+            if any(device.engine == "cuda" for device in self._pool._devices):
+                # With the 5 ms of Python's own 64 jobs on a GPU took 756 to 766 ms instead of 704 to 722.
+                sys.setswitchinterval(0.0005)
             self._recorder = stack.enter_context(  # before the pool: what it writes last has all jobs ended
                 Recorder(self._pool.overview, file.page, file.metrics, file.every)
             )

@@ -598,8 +598,8 @@ class GpuEngine:
                 else:
                     variant.launch_small_frontier(self._lease)
                 yield
-                if variant.compiled.has_open_loops:
-                    wait_for_stream()  # a copy that waits would hold up the watch's own
+                if variant.compiled.has_open_loops or self._most_seconds < math.inf:
+                    wait_for_stream()  # a copy that waits would hold up the watch's own, and other runs of a pool
                 control, stats = self._memory.read_back()
             if self._is_packed:
                 self._pages.require_whole()
