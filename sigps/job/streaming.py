@@ -172,9 +172,12 @@ def _decide_on_gpu(
     program: Vertex, derived: VertexProgram | None, graph: Graph, options: RunOptions
 ) -> Streaming | None:
     """Return what crosses packed in a run on a GPU; None where its edges do not stream, or cross unpacked."""
-    if options.transfer != "bulk":
+    if options.transfer == "rows" or options.stream == "never":
         return None
-    _require(program, derived, graph, "cuda", options)
+    if options.transfer == "bulk":
+        _require(program, derived, graph, "cuda", options)
+    elif derived is None or not derived.sends_together or _obstacle(program, derived, graph, "cuda", options):
+        return None
     assert derived is not None
     assert graph.packed is not None
     needed, free = engine_of("cuda").room(derived, graph, options)

@@ -142,7 +142,7 @@ def test_runs_on_packed_edges_equal_the_interpreter(
     host_gpu.use_host_as_gpu(monkeypatch)
     graph = sigps.load(tmp_path / "store")
     for _ in range(2):
-        found = sigps.run(program, graph, device="cuda", stream="always", transfer="bulk")
+        found = sigps.run(program, graph, device="cuda", stream="always")
         assert found.stats[1].bytes_read > 0
         np.testing.assert_allclose(found["rank"], expected["rank"], rtol=1e-12)
 
@@ -178,7 +178,7 @@ def test_what_the_disk_does_not_give_is_told(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(os, "preadv", fail)
     with pytest.raises(GraphError, match=r"pages.bin: page [\d,]+ cannot be read: Input/output error"):
-        sigps.run(PageRank(), graph, device="cuda", stream="always", transfer="bulk")
+        sigps.run(PageRank(), graph, device="cuda", stream="always")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda.core is not installed")
@@ -221,7 +221,7 @@ def test_runs_on_packed_edges_equal_cpu_cores(order: Any, directed: bool, tmp_pa
 def test_runs_on_packed_edges_go_on_from_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_packed(BATTERY["skewed"].build(), tmp_path / "store", page_arcs=8)
     host_gpu.use_host_as_gpu(monkeypatch)
-    given: dict[str, Any] = {"device": "cuda", "stream": "always", "transfer": "bulk"}
+    given: dict[str, Any] = {"device": "cuda", "stream": "always"}
     log = sigps.Checkpoint(str(tmp_path / "log"), every=2)
     expected = sigps.run(PageRank(iterations=6), sigps.load(tmp_path / "store"), **given)
     sigps.run(
