@@ -391,6 +391,7 @@ def _load_variant(
     goes_by_edge: bool,
     has_tiles: bool,
     is_packed: bool = False,
+    has_turns: bool = False,
 ) -> Variant:
     assert not has_peers
     assert not goes_by_edge

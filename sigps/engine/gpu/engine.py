@@ -150,6 +150,7 @@ class GpuEngine:
         self._master = master
         self._asks_master = self.runs_alone and master is not None and master.is_compiled
         self._goes_by_edge = schedule == "edge"
+        self._has_turns = False
         self._control: Any = None
         self._arrived: Snapshot | None = None
         is_listed = native.program.consumption is Consumption.LISTED
@@ -336,6 +337,9 @@ class GpuEngine:
         ):
             return False
         self._most_seconds, self._lease["most_time"] = seconds, max(1, int(seconds * 1e9))
+        if not self._has_turns:
+            self._has_turns = True
+            self._variant = self._compiled(self._running)
         self._ask_for_answers()
         return True
 
@@ -663,7 +667,7 @@ class GpuEngine:
         with spent_on("compile"), compiling:
             known = program, self._columns, self._has_narrow_ids, self._gpu, self.has_peers
             laid_out = self._goes_by_edge, self._graph.tiles is not None, self._is_packed
-            return gpu_variant.load_variant(*known, *laid_out)
+            return gpu_variant.load_variant(*known, *laid_out, self._has_turns)
 
     def _release(self) -> bool:
         """Release the bucket of the best value, or all buckets; return whether there was one.

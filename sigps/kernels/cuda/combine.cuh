@@ -3,6 +3,9 @@
 
 #pragma once
 
+#ifndef SIGPS_TURNS // 1: the GPU is shared by turns (lease.cu)
+#define SIGPS_TURNS 0
+#endif
 #ifndef SIGPS_TILES // 1: in-edges lie in tiles and rows (tiles.cuh)
 #define SIGPS_TILES 0
 #endif

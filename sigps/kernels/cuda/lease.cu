@@ -22,6 +22,8 @@
 //   SIGPS_PEERS                  1: other GPUs have partitions (halo.cuh)
 //   SIGPS_BY_EDGE                1: the edge schedule
 //   SIGPS_TILES                  1: in-edges lie in tiles and rows
+//   SIGPS_TURNS                  1: the run has the GPU by turns: leases end by
+//                                the clock, and leave states by gid
 //   SIGPS_PACKED                 1: in-edges stay packed
 //   SIGPS_DEBUG                  1: traps where an invariant does not hold
 
@@ -143,7 +145,9 @@ __device__ void plan_next(const Lease &lease, const NextSuperstep &now,
     control->next.ending = UNKNOWN_TARGET;
     return;
   }
+#if SIGPS_TURNS
   uint64_t began = control->last_time;
+#endif
   bool counts =
       (done.ran > 0 || counts_idle(lease, now)) && now.remaining != PUBLISHING;
   if (counts)
@@ -151,11 +155,11 @@ __device__ void plan_next(const Lease &lease, const NextSuperstep &now,
         now.superstep, now.direction, done, control->last_time, all_gpus);
   control->next = planned(lease, now, done, control->num_new.value,
                           control->num_new_hubs.value);
-  if (lease.most_time) {
-    uint64_t ended = nanoseconds();
-    control->next.is_time_up =
-        ended - control->began + (ended - began) > lease.most_time;
-  }
+#if SIGPS_TURNS
+  uint64_t ended = nanoseconds();
+  control->next.is_time_up =
+      ended - control->began + (ended - began) > lease.most_time;
+#endif
 #if SIGPS_MASTER
   run_master(lease, now, done.ran > 0, counts, control->next);
 #endif
@@ -333,6 +337,7 @@ __device__ void end_superstep(const Lease &lease, const NextSuperstep &now,
   });
 }
 
+#if SIGPS_TURNS
 template <class T>
 __device__ void copy_by_gid(const Lease &lease, const void *from, void *to) {
   for (uint32_t i = thread_of_grid(); i < lease.num_owned;
@@ -362,6 +367,7 @@ __device__ void write_answers(const Lease &lease) {
     }
   }
 }
+#endif
 
 } // namespace
 
@@ -384,8 +390,8 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
     lease.control->num_stats = 0;
   }
   __syncthreads();
-  while (!now.ending && !now.is_time_up && now.superstep < lease.end &&
-         now.num_small < SMALL_BEFORE_SWITCH) {
+  while (!now.ending && !(SIGPS_TURNS && now.is_time_up) &&
+         now.superstep < lease.end && now.num_small < SMALL_BEFORE_SWITCH) {
     if (!SIGPS_PEERS || now.remaining != PUBLISHING) {
       ThreadCounters counted = zero_counters();
       advance(lease, now, generation, counted);
@@ -404,8 +410,10 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
     }
 #endif
   }
-  if (!SIGPS_PEERS && (now.ending == FINISHED || now.ending == STOPPED))
+#if SIGPS_TURNS
+  if (now.ending == FINISHED || now.ending == STOPPED)
     write_answers(lease);
+#endif
 }
 
 #if SIGPS_CLUSTER_THREADS

@@ -264,8 +264,8 @@ struct Lease {
   uint32_t num_hot;
   uint32_t num_key_rows; // rows that may have more keys than a block's table
   int64_t end;           // the first superstep not to run
-  uint64_t most_time;    // nanoseconds; 0: no limit. A superstep begins where
-                         // one that takes as long as the last one fits
+  uint64_t most_time;    // nanoseconds, with SIGPS_TURNS: a superstep begins
+                         // where one that takes as long as the last one fits
   uint64_t num_in_edges;
   uint64_t pull_cost; // in-edges and vertices, on all GPUs: what a pull passes
   uint64_t num_positions;       // of in_edges, by the edge schedule
