@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, overload
@@ -20,7 +19,6 @@ __all__ = [
     "SaveStats",
     "StatsLog",
     "SuperstepStats",
-    "shared_out",
 ]
 
 
@@ -74,20 +72,6 @@ class SuperstepStats:
     block_edges: int = 0
     bytes_read: int = 0
     blocks_skipped: int = 0
-
-
-def shared_out(seconds: float, work: NDArray[np.int64]) -> list[float]:
-    """Share what supersteps took together, by the work of each and a little for being one.
-
-    >>> shared_out(3.0, np.array([84, 184]))
-    [1.0, 2.0]
-    """
-    shares = [share + _WORK_OF_A_SUPERSTEP for share in work.tolist()]
-    second = seconds / max(1, sum(shares))
-    return [share * second for share in shares]
-
-
-_WORK_OF_A_SUPERSTEP = 16
 
 
 @dataclass(frozen=True)
@@ -261,34 +245,44 @@ def _rows_of(records: Iterable[SuperstepStats]) -> NDArray[Any]:
 
 
 class FusedStats(Sequence[SuperstepStats]):
-    """Fused supersteps on CPU cores, on one rank; their common time is divided by their work.
+    """Fused supersteps on CPU cores, on one rank; each becomes a record when somebody looks at it.
+
+    Their common time is shared out by the work of each and a little for being one.
 
     Args:
         first: The first of them.
         counts: [3, supersteps]: vertices that ran, messages, work.
         seconds: What they took together.
+
+    >>> [s.seconds for s in FusedStats(0, np.array([[5, 7], [80, 170], [84, 184]]), 3.0)]
+    [1.0, 2.0]
     """
 
     def __init__(self, first: int, counts: NDArray[np.int64], seconds: float) -> None:
-        self._first, self._counts, self._seconds = first, counts, seconds
+        self._first, self._counts = first, counts
         self._len = int(counts.shape[1])
+        self._second = seconds / max(1, int(counts[2].sum()) + self._len * _WORK_OF_A_SUPERSTEP)
 
     def __len__(self) -> int:
         return self._len
 
     def __getitem__(self, index: Any) -> Any:
-        return self._records[index]
+        wanted = range(self._len)[index]
+        if isinstance(wanted, range):
+            return [self[i] for i in wanted]
+        return self._made(wanted, *self._counts[:, wanted].tolist())
 
     def __iter__(self) -> Iterator[SuperstepStats]:
-        return iter(self._records)
+        return (self._made(i, *counted) for i, counted in enumerate(self._counts.T.tolist()))
 
-    @functools.cached_property
-    def _records(self) -> list[SuperstepStats]:
-        ran, messages, work = self._counts
-        numbers = range(self._first, self._first + len(self))
-        counted = zip(numbers, ran.tolist(), messages.tolist(), shared_out(self._seconds, work), strict=True)
+    def _made(self, index: int, ran: int, messages: int, work: int) -> SuperstepStats:
+        superstep = self._first + index
+        seconds = (work + _WORK_OF_A_SUPERSTEP) * self._second
         # No message arrives in superstep 0, which reads as it does where the loop begins after it.
-        return [SuperstepStats(s, "push" if s else "pull", n, m, 0, share, 1.0) for s, n, m, share in counted]
+        return SuperstepStats(superstep, "push" if superstep else "pull", ran, messages, 0, seconds, 1.0)
+
+
+_WORK_OF_A_SUPERSTEP = 16
 
 
 @dataclass

@@ -15,7 +15,7 @@ from sigps import Graph, Vertex, run
 from sigps.apps import BFS, SSSP, WCC, KCore, KHop
 from sigps.engine.cpu import engine as in_memory
 from sigps.engine.cpu import fused
-from sigps.engine.stats import shared_out
+from sigps.engine.stats import FusedStats, SuperstepStats
 
 SMALL = ["skewed", "grid", "path_undirected", "star_out", "two_components", "self_loop"]
 LONG = Graph.from_edges(range(3000), range(1, 3001), directed=False)
@@ -139,7 +139,24 @@ def test_a_large_superstep_is_left_to_all_threads(monkeypatch: Any) -> None:
 
 
 def test_the_time_of_fused_supersteps_is_divided_by_their_work() -> None:
-    shares = shared_out(2.0, np.array([0, 1000, 0]))
+    shares = [s.seconds for s in FusedStats(0, np.array([[1, 1, 1], [0, 0, 0], [0, 1000, 0]]), 2.0)]
     assert sum(shares) == pytest.approx(2.0)
     assert shares[0] == shares[2] < shares[1]
-    assert shared_out(1.0, np.array([], dtype=np.int64)) == []
+    assert list(FusedStats(0, np.empty((3, 0), dtype=np.int64), 1.0)) == []
+
+
+def test_fused_supersteps_become_records_only_where_somebody_looks(monkeypatch: Any) -> None:
+    made: list[int] = []
+
+    def counted(superstep: int, *rest: Any) -> SuperstepStats:
+        made.append(superstep)
+        return SuperstepStats(superstep, *rest)
+
+    program, path = BFS(source=0), Graph.from_edges(range(99), range(1, 100))
+    run(program, path, device="cpu")  # modules that it imports keep the class
+    monkeypatch.setattr("sigps.engine.stats.SuperstepStats", counted)
+    result = run(program, path, device="cpu")
+    assert len(result.stats) == 100
+    assert len(made) < 10
+    made.clear()
+    assert [s.superstep for s in result.stats] == made == list(range(100))
