@@ -51,7 +51,6 @@ from sigps.apps.motifs import FourCycles as FourCycles
 from sigps.apps.motifs import motifs as motifs
 from sigps.apps.multi_source_bfs import MultiSourceBFS as MultiSourceBFS
 from sigps.apps.nearness import Nearness as Nearness
-from sigps.apps.nearness import NearnessSums as NearnessSums
 from sigps.apps.nearness import harmonic as harmonic
 from sigps.apps.neural_network import NeuralNetwork as NeuralNetwork
 from sigps.apps.node2vec_walks import Node2vecWalks as Node2vecWalks

@@ -56,8 +56,9 @@ class Distances(Vertex, message=bool, directed=False):
 class DistanceSums(Vertex, message=np.uint64, directed=False):
     """What 64 searches find together: of those from the sources with `number` `first` to `first` + 63.
 
-    `reached` counts those that reach a vertex, `distance` adds up their distances, and `farthest` is the greatest of
-    these, -1 where there is none. Sources are numbered from 1; other vertices have the number 0.
+    `reached` counts those that reach a vertex, `distance` adds up their distances, `nearness` one over each, and
+    `farthest` is the greatest distance, -1 where there is none. Sources are numbered from 1; other vertices have the
+    number 0.
     """
 
     first: Param[int] = at_least(1, default=1)
@@ -65,6 +66,7 @@ class DistanceSums(Vertex, message=np.uint64, directed=False):
     found: State[np.uint64] = 0
     reached: State[int] = 0
     distance: State[int] = 0
+    nearness: State[float] = 0.0
     farthest: State[np.int32] = -1
 
     def compute(self, messages):
@@ -83,6 +85,8 @@ class DistanceSums(Vertex, message=np.uint64, directed=False):
             self.reached += count
             self.distance += count * self.superstep
             self.farthest = self.superstep
+            if self.superstep > 0:
+                self.nearness += count / self.superstep
             self.send_to_neighbors(new)
         self.vote_to_halt()
 

@@ -4,7 +4,7 @@
     harmonic(v) = scale * sum { nearness(v) in the search from s : s a source }
 
 Superstep d finds the vertices at distance d, which send to their neighbours and retire. The graph is taken as
-undirected and unweighted. `NearnessSums` makes 64 such searches at the price of one. scale is 1 / (n - 1), or 1 if not
+undirected and unweighted. `DistanceSums` makes 64 such searches at the price of one. scale is 1 / (n - 1), or 1 if not
 `normalised`. With `samples` = k, sources are k random vertices, and scale is (n - 1) / k times that; at a source, to
 which only the k - 1 others contribute, (n - 1) / (k - 1) times. Unlike `closeness` it needs no care where the graph is
 not connected. `HyperBall` estimates it in one run.
@@ -22,7 +22,8 @@ P. Boldi, S. Vigna, "Axioms for centrality", Internet Mathematics 10, 2014.
 import numpy as np
 
 import sigps
-from sigps import Param, State, Vertex, VertexId, at_least, from_column
+from sigps import Param, State, Vertex, VertexId
+from sigps.apps.distances import DistanceSums
 from sigps.apps.sources import numbered, sources_of
 
 
@@ -41,32 +42,6 @@ class Nearness(Vertex, message=bool, directed=False):
         self.vote_to_halt()
 
 
-class NearnessSums(Vertex, message=np.uint64, directed=False):
-    """Nearness to the sources with `number` `first` to `first` + 63, added up; as `DistanceSums`."""
-
-    first: Param[int] = at_least(1, default=1)
-    number: State[int] = from_column("number", default=0)
-    found: State[np.uint64] = 0
-    nearness: State[float] = 0.0
-
-    def compute(self, messages):
-        """Be found by searches that have not found this vertex yet, and pass them on."""
-        mask = np.uint64(0)
-        if self.superstep == 0:
-            k = self.number - self.first
-            if 0 <= k < 64:
-                mask = np.uint64(1) << k
-        for m in messages:
-            mask |= m
-        new = mask & ~self.found
-        if new != 0:
-            self.found |= new
-            if self.superstep > 0:
-                self.nearness += new.bit_count() / self.superstep
-            self.send_to_neighbors(new)
-        self.vote_to_halt()
-
-
 def harmonic(graph, samples=0, seed=0, normalised=True, sources=None, **options):
     """Return a result with the field `harmonic`: as seen from all vertices, from `samples`, or from `sources`.
 
@@ -74,7 +49,7 @@ def harmonic(graph, samples=0, seed=0, normalised=True, sources=None, **options)
     """
     n = graph.num_vertices
     sources, runs = numbered(sources_of(graph, samples, seed) if sources is None else sources)
-    results = sigps.run_many(NearnessSums, graph, reduce={"nearness": "sum"}, **runs, **options)
+    results = sigps.run_many(DistanceSums, graph, reduce={"nearness": "sum"}, **runs, **options)
     others = np.maximum(1, len(sources) - np.isin(results.ids, sources))
     share = results.reduced["nearness"] / others
     return results.as_one({"harmonic": share if normalised else (n - 1) * share})
