@@ -28,9 +28,9 @@ from sigps.device.cuda import Gpu
 from sigps.engine.gpu import choice, open_loops, placed_edges, spilled_edges, whole_halo
 from sigps.engine.gpu import graph as gpu_graph
 from sigps.engine.gpu import variant as gpu_variant
-from sigps.engine.gpu.engine import GpuEngine
 from sigps.engine.gpu.launch import MEDIUM, NO_CLUSTER
 from sigps.engine.gpu.layout import lay_out
+from sigps.engine.gpu.placement import Placement
 from sigps.engine.gpu.variant import Variant
 from sigps.group import Group
 from sigps.kernels.cpu.arguments import ACTIVE, RETIRED
@@ -71,7 +71,7 @@ def use_host_as_gpu(monkeypatch: pytest.MonkeyPatch, *, has_nccl: bool = False) 
         monkeypatch.setattr(transport, "reason_against_nccl", lambda ranks: "")
         monkeypatch.setattr(nccl, "connect", _Nccl)
     monkeypatch.setattr(gpu_variant, "load_variant", _load_variant)
-    monkeypatch.setattr(GpuEngine, "_link_ahead", lambda *given: None)
+    monkeypatch.setattr(Placement, "_link_ahead", lambda *given: None)
     monkeypatch.setattr(open_loops, "word_reader", lambda gpu, address: lambda: 0)
     monkeypatch.setattr(transfers, "_fill_words", _fill_words)
     monkeypatch.setattr(spilled_edges, "Spilled", _Spilled)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import logging
 import math
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.account import spent_on
-from sigps.compiler.cuda.compile import CudaProgram, compile_for_cuda
-from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram, compiling
-from sigps.device.cuda import Gpu, fits, free_bytes
+from sigps.compiler.program import Delivery, VertexProgram, compiling
+from sigps.device.cuda import Gpu
 from sigps.device.transfers import copy_within, fill_with, send
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.compute_errors import KeptFault, error_of, id_of
@@ -33,36 +31,32 @@ from sigps.engine.exchange import Exchange, checked_gids
 from sigps.engine.gpu import snapshot as gpu_snapshot
 from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.columns import cast
-from sigps.engine.gpu.components import GpuComponents, gpu_components, link_components_ahead
+from sigps.engine.gpu.components import GpuComponents, gpu_components
 from sigps.engine.gpu.edge_states import commit_edge_states, kept_edge_state
-from sigps.engine.gpu.graph import GpuGraph, division_on_gpu, forget_on_gpu, graph_on_gpu, put_rows, take_rows
+from sigps.engine.gpu.graph import GpuGraph, put_rows, take_rows
 from sigps.engine.gpu.launch import CLUSTER_DEGREE, NO_CLUSTER, num_blocks
-from sigps.engine.gpu.memory_plan import MOST_SUPERSTEPS, Sizes, bytes_to_walk, plan_run
+from sigps.engine.gpu.memory_plan import MOST_SUPERSTEPS
 from sigps.engine.gpu.numbering import DeviceFields
 from sigps.engine.gpu.open_loops import wait_for_stream, watching_loops
-from sigps.engine.gpu.packed_edges import PackedEdges, PackedGraph, bytes_beside_pages, places_in_pages
+from sigps.engine.gpu.packed_edges import PackedEdges, PackedGraph
 from sigps.engine.gpu.path_lengths import GpuPathLengths, gpu_path_lengths
-from sigps.engine.gpu.placed_edges import link_layout_ahead
-from sigps.engine.gpu.priority import GpuBuckets, link_buckets_ahead
+from sigps.engine.gpu.placement import Placement
+from sigps.engine.gpu.priority import GpuBuckets
 from sigps.engine.gpu.run_memory import RunMemory
-from sigps.engine.gpu.spilled_edges import SpilledEdges
-from sigps.engine.gpu.spilling import Spilling, Stream, choose_spilling
-from sigps.engine.gpu.tiling import Tiles, Tiling, choose_tiling
+from sigps.engine.gpu.spilling import Stream
+from sigps.engine.gpu.tiling import Tiles
 from sigps.engine.gpu.triangles import count_around
-from sigps.engine.gpu.variant import Variant, link_variant_ahead
+from sigps.engine.gpu.variant import Variant
 from sigps.engine.master_compute import MasterCompute
 from sigps.engine.partition.edge_states import check_names
-from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
-from sigps.errors import ConfigError, DeviceError, ExchangeError
-from sigps.graph.report import bytes_text
+from sigps.errors import DeviceError, ExchangeError
 from sigps.kernels.cuda.lease import (
     FAULT_BITS,
     FAULTED,
     FINISHED,
-    HUB_DEGREE,
     MASTER_FAULTED,
     NO_CAPACITY,
     NO_VERTEX,
@@ -77,12 +71,6 @@ from sigps.kernels.cuda.lease import (
 from sigps.kernels.direction import FORCED, PULL, PUSH
 
 __all__ = ["GpuEngine", "GpuProgram"]
-
-
-log = logging.getLogger(__name__)
-
-_MANY = 4096
-"""Bytes a vertex and edge that no run takes: where there are so many, nothing is asked."""
 
 
 @dataclass(frozen=True)
@@ -153,35 +141,23 @@ class GpuEngine:
         self._has_turns = False
         self._control: Any = None
         self._arrived: Snapshot | None = None
-        is_listed = native.program.consumption is Consumption.LISTED
-        in_order = is_listed or native.program.early_exit is EarlyExit.LOWEST
         self._columns = () if subgraph.incoming.is_streamed else _column_types(subgraph)
-        tiling = spilling = None
-        if exchange.size == 1 and not subgraph.incoming.is_streamed:
-            spilling = self._spilling(native, stream, sorts_rows=not in_order, is_limited=is_limited)
-            tiling = self._tiling(native, forced, tiles) if spilling is None else None
-            if tiles == "always" and tiling is None:
-                raise ConfigError(
-                    "tiles='always' needs all edges on the GPU, and they do not fit. Use tiles='auto'"
-                )
-        if not subgraph.incoming.is_streamed and division_on_gpu(subgraph, sorts_rows=not in_order) is None:
-            can_wait = asynchronous and not self._goes_by_edge
-            is_priority_form = can_wait and native.program.priority_form is not None
-            self._link_ahead(native, tiling is not None, is_priority_form)
-        self._graph: GpuGraph = (
-            self._packed_graph(native, is_limited=is_limited, fills=stream == "auto")
-            if subgraph.incoming.is_streamed
-            else graph_on_gpu(
-                subgraph,
-                native.gpu,
-                sorts_rows=not in_order,
-                tiling=tiling,
-                spilling=spilling,
-                is_edited=is_edited,
-            )
+        placement = Placement(
+            native.program,
+            native.gpu,
+            subgraph,
+            self._columns,
+            is_alone=exchange.size == 1,
+            has_peers=self.has_peers,
+            goes_by_edge=self._goes_by_edge,
+            can_wait=asynchronous and not self._goes_by_edge,
+            forced=forced,
+            stream=stream,
+            is_limited=is_limited,
+            tiles=tiles,
+            is_edited=is_edited,
         )
-        if isinstance(edges := self._graph.incoming, SpilledEdges):
-            log.info("streaming: %s of edges on the GPU, %s on its host", *map(bytes_text, edges.divided))
+        self._graph: GpuGraph = placement.graph()
         self._has_narrow_ids = self._everywhere(self._graph.has_narrow_ids)
         self._running = native.program
         self._variant = self._compiled(self._running)
@@ -214,40 +190,6 @@ class GpuEngine:
         self._lease["counts_messages"] = master is not None and master.counts_messages
         self._num_readers, self._reading = 0, None  # blocks that read packed pages, and what is theirs
 
-    def _spilling(
-        self, native: GpuProgram, stream: Stream, *, sorts_rows: bool, is_limited: bool
-    ) -> Spilling | None:
-        """Return how edges are divided between the GPU and its host; None where all are on the GPU."""
-        subgraph, program = self._subgraph, native.program
-        num_edges = subgraph.incoming.num_edges
-        counts = {
-            "num_vertices": subgraph.num_owned,
-            "num_edges": num_edges * (1 if subgraph.goes_both_ways else 2),
-            "num_columns": len(program.edge_columns),
-        }
-        kept = division_on_gpu(subgraph, sorts_rows=sorts_rows)
-        if stream != "never" and isinstance(kept, Spilling):
-            return kept
-        if stream == "auto" and kept is not None and not is_limited:  # as runs before; asks nobody
-            return None
-        if stream == "never" or (stream == "auto" and fits(_MANY * sum(counts.values()))):
-            return None
-        sizes = Sizes(
-            subgraph.num_owned,
-            num_edges,
-            num_edges // HUB_DEGREE,  # at most: to count them takes 7 ms for 2**24 vertices
-            num_out_edges=num_edges if program.reads_edges else 0,
-        )
-        compiled = self._compiled_for_rows(native)
-        plan = plan_run(compiled, sizes, has_cluster=True, goes_by_edge=self._goes_by_edge)
-        run_bytes = plan.nbytes + plan.state_bytes + bytes_to_walk(program, sizes.num_out_edges)
-        if stream == "auto" and kept is not None and run_bytes <= free_bytes():
-            return None
-        forget_on_gpu(subgraph)
-        return choose_spilling(
-            stream, free=free_bytes(), is_limited=is_limited, run_bytes=run_bytes, **counts
-        )
-
     @property
     def _is_packed(self) -> bool:
         return self._subgraph.incoming.is_streamed
@@ -256,62 +198,6 @@ class GpuEngine:
     def _pages(self) -> PackedEdges:
         assert isinstance(self._graph, PackedGraph)
         return self._graph.packed
-
-    def _packed_graph(self, native: GpuProgram, *, is_limited: bool, fills: bool) -> PackedGraph:
-        """Return the partition with its edges packed; what the run leaves of the GPU's memory holds the first pages."""
-        subgraph, gpu = self._subgraph, self._gpu
-        sizes = Sizes(subgraph.num_owned, subgraph.incoming.num_edges, 0, is_packed=True)
-        compiled = self._compiled_for_rows(native)
-        plan = plan_run(compiled, sizes, has_cluster=False, goes_by_edge=False)
-        known: list[PackedGraph] = subgraph.derived("packed on a GPU", list)
-        run_bytes = plan.nbytes + plan.state_bytes
-        if known and (
-            not is_limited or run_bytes + known[0].packed.scratch_bytes(gpu.num_sms) <= free_bytes()
-        ):
-            return known[0]
-        known.clear()
-        edges = subgraph.incoming
-        assert isinstance(edges, StreamedEdges)
-        needed = bytes_beside_pages(edges, places_in_pages(edges.rows), subgraph.num_owned, gpu.num_sms)
-        spare = free_bytes() - needed - run_bytes
-        if spare < 0:
-            raise DeviceError(
-                f"the GPU has {free_bytes():,} bytes for this run, which needs {free_bytes() - spare:,} even with its "
-                "edges packed on the host. precision='single' takes less",
-                rank=0,
-            )
-        known.append(PackedGraph(subgraph, gpu, spare if is_limited or fills else 0))
-        return known[0]
-
-    def _link_ahead(self, native: GpuProgram, may_have_tiles: bool, is_priority_form: bool) -> None:
-        """Begin to link what runs on a graph while the graph is laid out."""
-        compiled = self._compiled_for_rows(native)
-        link_layout_ahead(self._gpu, may_have_tiles)
-        for has_tiles in (False, True) if may_have_tiles else (False,):
-            link_variant_ahead(compiled, self._gpu, self.has_peers, self._goes_by_edge, has_tiles)
-        if is_priority_form:
-            subgraph, value = self._subgraph, compiled.states[0].name
-            takes_min = native.program.slots[0].op == "min"
-            if subgraph.gids is None and subgraph.goes_both_ways and subgraph.is_mesh:
-                link_components_ahead(self._gpu, value, takes_min)
-            else:
-                link_buckets_ahead(self._gpu, value, takes_min)
-
-    def _compiled_for_rows(self, native: GpuProgram) -> CudaProgram:
-        with spent_on("compile"), compiling:
-            narrow = self._subgraph.ids_fit_32_bits
-            return compile_for_cuda(
-                native.program, dict(self._columns), narrow_ids=narrow, arch=self._gpu.arch
-            )
-
-    def _tiling(self, native: GpuProgram, forced: Direction | None, tiles: Tiles) -> Tiling | None:
-        """Return how in-edges go into tiles; None where the program or the user does not let them."""
-        may_be_none = tiles != "always"
-        if may_be_none and (self._goes_by_edge or forced == "push" or not native.program.sends_together):
-            return None
-        compiled = self._compiled_for_rows(native)
-        machine = {"shared_bytes": self._gpu.shared_bytes, "num_blocks": self._gpu.num_sms}
-        return choose_tiling(compiled, **machine, tiles=tiles)
 
     def _run_memory(self) -> RunMemory:
         return RunMemory(

@@ -13,7 +13,7 @@ from thread_group import run_ranks
 import sigps.apps
 from sigps import Graph, Result, Vertex, run
 from sigps.apps import MaximumFlow, maximum_flow
-from sigps.engine.gpu import engine as gpu_engine
+from sigps.engine.gpu import placement
 from sigps.engine.gpu.spilling import Spilling, Stream
 from sigps.model.fields import Field
 
@@ -48,7 +48,7 @@ def ran(program: Vertex, graph: Graph, **options: Any) -> Result:
 @pytest.mark.parametrize("name", sorted(sigps.apps.__all__))
 def test_as_on_the_cpu(name: str, graph: str, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     if stream == "always":  # in pieces of 32 rows, all of them on the host
-        monkeypatch.setattr(gpu_engine, "choose_spilling", lambda *_, **__: Spilling(0.0, 1))
+        monkeypatch.setattr(placement, "choose_spilling", lambda *_, **__: Spilling(0.0, 1))
     sample = BATTERY[graph]
     program = program_of(name, sample)
     expected = ran(program, sample.build(), device="cpu")

@@ -11,7 +11,7 @@ from battery import BATTERY
 
 import sigps
 from sigps.apps import BFS, SSSP, PageRank
-from sigps.engine.gpu import engine as gpu_engine
+from sigps.engine.gpu import placement
 from sigps.engine.gpu.spilling import Spilling, choose_spilling
 from sigps.errors import ConfigError, DeviceError
 
@@ -63,7 +63,7 @@ def test_pieces_come_to_their_positions(
     sample = BATTERY[graph]
     expected = sigps.run(program, sample.build(), device="python")
     host_gpu.use_host_as_gpu(monkeypatch)
-    monkeypatch.setattr(gpu_engine, "choose_spilling", lambda *_, **__: Spilling(0.5, 1))
+    monkeypatch.setattr(placement, "choose_spilling", lambda *_, **__: Spilling(0.5, 1))
     found = sigps.run(program, sample.build(), device="cuda", stream="always")
     assert found.device == "cuda"
     for field in expected.fields:
@@ -74,14 +74,14 @@ def test_what_fits_stays_on_the_device_for_later_runs(monkeypatch: pytest.Monkey
     graph = BATTERY["skewed"].build()
     expected = sigps.run(BFS(source=0), graph, device="python")["level"]
     host_gpu.use_host_as_gpu(monkeypatch)
-    monkeypatch.setattr(gpu_engine, "_MANY", 1 << 60)  # so that it is asked
+    monkeypatch.setattr(placement, "_MANY", 1 << 60)  # so that it is asked
     chosen: list[Spilling | None] = []
 
     def choose(*args: Any, **options: Any) -> Spilling | None:
         chosen.append(choose_spilling(*args, **options))
         return chosen[-1]
 
-    monkeypatch.setattr(gpu_engine, "choose_spilling", choose)
+    monkeypatch.setattr(placement, "choose_spilling", choose)
     for _ in range(2):
         found = sigps.run(BFS(source=0), graph, device="cuda")
         np.testing.assert_array_equal(found["level"], expected)

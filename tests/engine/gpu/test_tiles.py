@@ -29,7 +29,7 @@ from sigps.apps import (
 from sigps.cli import main as cli
 from sigps.compiler.cuda.compile import compile_for_cuda, link, macros_of
 from sigps.compiler.frontend.analysis import analyse
-from sigps.engine.gpu import engine as gpu_engine
+from sigps.engine.gpu import placement
 from sigps.engine.gpu.graph import graph_on_gpu
 from sigps.engine.gpu.launch import WIDE
 from sigps.engine.gpu.layout import lay_out
@@ -187,7 +187,7 @@ def test_a_run_asks_for_tiles_by_its_key(
         asked.append(tiling)
         return graph_on_gpu(*given, **options)
 
-    monkeypatch.setattr(gpu_engine, "graph_on_gpu", in_rows)
+    monkeypatch.setattr(placement, "graph_on_gpu", in_rows)
     (tmp_path / "graph.txt").write_text("0 1\n1 2\n2 0\n")
     (tmp_path / "job.yaml").write_text(
         f"program: sigps.apps:PageRank\ngraph: {{path: graph.txt}}\nengine: {{device: cuda, tiles: {tiles}}}\n"
@@ -264,7 +264,7 @@ def use_tiles(monkeypatch: pytest.MonkeyPatch, size: int | None) -> list[Tiling]
         asked.append(Tiling(size, num_blocks, always=True))
         return asked[-1]
 
-    monkeypatch.setattr(gpu_engine, "choose_tiling", choose)
+    monkeypatch.setattr(placement, "choose_tiling", choose)
     return asked
 
 

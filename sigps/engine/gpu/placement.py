@@ -1,0 +1,193 @@
+"""Where a run's edges lie, by what fits: in tiles or rows on the GPU, behind its memory on the host, or packed."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sigps.account import spent_on
+from sigps.compiler.cuda.compile import CudaProgram, compile_for_cuda
+from sigps.compiler.program import Consumption, EarlyExit, VertexProgram, compiling
+from sigps.device.cuda import Gpu, fits, free_bytes
+from sigps.engine.direction import Direction
+from sigps.engine.gpu.components import link_components_ahead
+from sigps.engine.gpu.graph import GpuGraph, division_on_gpu, forget_on_gpu, graph_on_gpu
+from sigps.engine.gpu.memory_plan import Sizes, bytes_to_walk, plan_run
+from sigps.engine.gpu.packed_edges import PackedGraph, bytes_beside_pages, places_in_pages
+from sigps.engine.gpu.placed_edges import link_layout_ahead
+from sigps.engine.gpu.priority import link_buckets_ahead
+from sigps.engine.gpu.spilled_edges import SpilledEdges
+from sigps.engine.gpu.spilling import Spilling, Stream, choose_spilling
+from sigps.engine.gpu.tiling import Tiles, Tiling, choose_tiling
+from sigps.engine.gpu.variant import link_variant_ahead
+from sigps.engine.partition.streamed import StreamedEdges
+from sigps.engine.partition.subgraph import Subgraph
+from sigps.errors import ConfigError, DeviceError
+from sigps.graph.report import bytes_text
+from sigps.kernels.cuda.lease import HUB_DEGREE
+
+__all__ = ["Placement"]
+
+log = logging.getLogger(__name__)
+
+_MANY = 4096
+"""Bytes a vertex and edge that no run takes: where there are so many, nothing is asked."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What decides where the edges of a run lie.
+
+    Attributes:
+        program: The program.
+        gpu: The GPU.
+        subgraph: The partition.
+        columns: Names and types of its edge columns.
+        is_alone: Whether there are no other ranks.
+        has_peers: Whether GPUs write into each other's memory.
+        goes_by_edge: Whether the run goes by the edge schedule.
+        can_wait: Whether values may be sent out of turn.
+        forced: A direction to use always, or None.
+        stream: Whether edges may stay on the host (`choose_spilling`).
+        is_limited: Whether the user limits what the run takes of the GPU.
+        tiles: Whether in-edges lie in tiles (`choose_tiling`); on one GPU.
+        is_edited: Whether rows are going to change (`edited_rows.py`).
+    """
+
+    program: VertexProgram
+    gpu: Gpu
+    subgraph: Subgraph
+    columns: tuple[tuple[str, np.dtype[Any]], ...]
+    is_alone: bool
+    has_peers: bool
+    goes_by_edge: bool
+    can_wait: bool
+    forced: Direction | None
+    stream: Stream
+    is_limited: bool
+    tiles: Tiles
+    is_edited: bool
+
+    def graph(self) -> GpuGraph:
+        """Return the partition on the GPU, which keeps it for later runs.
+
+        Raises:
+            ConfigError: If tiles are wanted and do not fit.
+            DeviceError: If what has to be on the GPU does not fit it; it names the bytes.
+        """
+        if self.subgraph.incoming.is_streamed:
+            return self._packed_graph()
+        subgraph, sorts_rows = self.subgraph, not self._keeps_order
+        tiling = spilling = None
+        if self.is_alone:
+            spilling = self._spilling()
+            tiling = self._tiling() if spilling is None else None
+            if self.tiles == "always" and tiling is None:
+                raise ConfigError(
+                    "tiles='always' needs all edges on the GPU, and they do not fit. Use tiles='auto'"
+                )
+        if division_on_gpu(subgraph, sorts_rows=sorts_rows) is None:
+            self._link_ahead(tiling is not None)
+        graph = graph_on_gpu(
+            subgraph,
+            self.gpu,
+            sorts_rows=sorts_rows,
+            tiling=tiling,
+            spilling=spilling,
+            is_edited=self.is_edited,
+        )
+        if isinstance(edges := graph.incoming, SpilledEdges):
+            log.info("streaming: %s of edges on the GPU, %s on its host", *map(bytes_text, edges.divided))
+        return graph
+
+    @property
+    def _keeps_order(self) -> bool:
+        """Whether a row's edges keep the order that they have on the host."""
+        is_listed = self.program.consumption is Consumption.LISTED
+        return is_listed or self.program.early_exit is EarlyExit.LOWEST
+
+    def _spilling(self) -> Spilling | None:
+        """Return how edges are divided between the GPU and its host; None where all are on the GPU."""
+        subgraph, program, stream = self.subgraph, self.program, self.stream
+        num_edges = subgraph.incoming.num_edges
+        counts = {
+            "num_vertices": subgraph.num_owned,
+            "num_edges": num_edges * (1 if subgraph.goes_both_ways else 2),
+            "num_columns": len(program.edge_columns),
+        }
+        kept = division_on_gpu(subgraph, sorts_rows=not self._keeps_order)
+        if stream != "never" and isinstance(kept, Spilling):
+            return kept
+        if stream == "auto" and kept is not None and not self.is_limited:  # as runs before; asks nobody
+            return None
+        if stream == "never" or (stream == "auto" and fits(_MANY * sum(counts.values()))):
+            return None
+        sizes = Sizes(
+            subgraph.num_owned,
+            num_edges,
+            num_edges // HUB_DEGREE,  # at most: to count them takes 7 ms for 2**24 vertices
+            num_out_edges=num_edges if program.reads_edges else 0,
+        )
+        plan = plan_run(self._compiled(), sizes, has_cluster=True, goes_by_edge=self.goes_by_edge)
+        run_bytes = plan.nbytes + plan.state_bytes + bytes_to_walk(program, sizes.num_out_edges)
+        if stream == "auto" and kept is not None and run_bytes <= free_bytes():
+            return None
+        forget_on_gpu(subgraph)
+        return choose_spilling(
+            stream, free=free_bytes(), is_limited=self.is_limited, run_bytes=run_bytes, **counts
+        )
+
+    def _packed_graph(self) -> PackedGraph:
+        """Return the partition with its edges packed; what the run leaves of the GPU's memory holds the first pages."""
+        subgraph, gpu = self.subgraph, self.gpu
+        sizes = Sizes(subgraph.num_owned, subgraph.incoming.num_edges, 0, is_packed=True)
+        plan = plan_run(self._compiled(), sizes, has_cluster=False, goes_by_edge=False)
+        known: list[PackedGraph] = subgraph.derived("packed on a GPU", list)
+        run_bytes = plan.nbytes + plan.state_bytes
+        if known and (
+            not self.is_limited or run_bytes + known[0].packed.scratch_bytes(gpu.num_sms) <= free_bytes()
+        ):
+            return known[0]
+        known.clear()
+        edges = subgraph.incoming
+        assert isinstance(edges, StreamedEdges)
+        needed = bytes_beside_pages(edges, places_in_pages(edges.rows), subgraph.num_owned, gpu.num_sms)
+        spare = free_bytes() - needed - run_bytes
+        if spare < 0:
+            raise DeviceError(
+                f"the GPU has {free_bytes():,} bytes for this run, which needs {free_bytes() - spare:,} even with its "
+                "edges packed on the host. precision='single' takes less",
+                rank=0,
+            )
+        known.append(PackedGraph(subgraph, gpu, spare if self.is_limited or self.stream == "auto" else 0))
+        return known[0]
+
+    def _tiling(self) -> Tiling | None:
+        """Return how in-edges go into tiles; None where the program or the user does not let them."""
+        may_be_none = self.tiles != "always"
+        if may_be_none and (self.goes_by_edge or self.forced == "push" or not self.program.sends_together):
+            return None
+        machine = {"shared_bytes": self.gpu.shared_bytes, "num_blocks": self.gpu.num_sms}
+        return choose_tiling(self._compiled(), **machine, tiles=self.tiles)
+
+    def _link_ahead(self, may_have_tiles: bool) -> None:
+        """Begin to link what runs on a graph while the graph is laid out."""
+        compiled = self._compiled()
+        link_layout_ahead(self.gpu, may_have_tiles)
+        for has_tiles in (False, True) if may_have_tiles else (False,):
+            link_variant_ahead(compiled, self.gpu, self.has_peers, self.goes_by_edge, has_tiles)
+        if self.can_wait and self.program.priority_form is not None:
+            subgraph, value = self.subgraph, compiled.states[0].name
+            takes_min = self.program.slots[0].op == "min"
+            if subgraph.gids is None and subgraph.goes_both_ways and subgraph.is_mesh:
+                link_components_ahead(self.gpu, value, takes_min)
+            else:
+                link_buckets_ahead(self.gpu, value, takes_min)
+
+    def _compiled(self) -> CudaProgram:
+        with spent_on("compile"), compiling:
+            narrow = self.subgraph.ids_fit_32_bits
+            return compile_for_cuda(self.program, dict(self.columns), narrow_ids=narrow, arch=self.gpu.arch)
