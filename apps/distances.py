@@ -97,7 +97,7 @@ def closeness(graph, samples=0, seed=0, sources=None, **options):
     `options` are those of `sigps.run_many`.
     """
     n = graph.num_vertices
-    sources, runs = numbered(sources_of(graph, samples, seed) if sources is None else sources)
+    sources, runs = numbered(graph, sources_of(graph, samples, seed) if sources is None else sources)
     both = {"distance": "sum", "reached": "sum"}
     results = sigps.run_many(DistanceSums, graph, reduce=both, **runs, **options)
     total = results.reduced["distance"]
@@ -109,7 +109,7 @@ def closeness(graph, samples=0, seed=0, sources=None, **options):
 
 def eccentricities(graph, samples=0, seed=0, sources=None, **options):
     """Return a result with `eccentricity`, and with `radius` and `diameter` as aggregators; else as `closeness`."""
-    _, runs = numbered(sources_of(graph, samples, seed) if sources is None else sources)
+    _, runs = numbered(graph, sources_of(graph, samples, seed) if sources is None else sources)
     results = sigps.run_many(DistanceSums, graph, reduce={"farthest": "max"}, **runs, **options)
     found = results.reduced["farthest"]
     reached = found[found >= 0]

@@ -48,7 +48,7 @@ def harmonic(graph, samples=0, seed=0, normalised=True, sources=None, **options)
     `options` are those of `sigps.run_many`.
     """
     n = graph.num_vertices
-    sources, runs = numbered(sources_of(graph, samples, seed) if sources is None else sources)
+    sources, runs = numbered(graph, sources_of(graph, samples, seed) if sources is None else sources)
     results = sigps.run_many(DistanceSums, graph, reduce={"nearness": "sum"}, **runs, **options)
     others = np.maximum(1, len(sources) - np.isin(results.ids, sources))
     share = results.reduced["nearness"] / others

@@ -29,12 +29,20 @@ def sources_of(graph, samples=0, seed=0):
     return graph.ids.to_oids(list(chosen)).tolist()
 
 
-def numbered(sources):
+def numbered(graph, sources):
     """Return sources without repeats, and what `sigps.run_many` takes for programs that look from 64 of them at once.
 
-    >>> numbered([7, 4, 7])
+    >>> path = sigps.Graph.from_edges([4, 5, 6], [5, 6, 7])
+    >>> numbered(path, [7, 4, 7])
     ([7, 4], {'first': [1], 'initial': {'number': {7: 1, 4: 2}}})
     """
     chosen = list(dict.fromkeys(np.asarray(sources).tolist()))
+    if not chosen:
+        raise sigps.ConfigError(
+            "sources=[] names no vertex: name one at least, or leave it out to look from all"
+        )
+    for source, gid in zip(chosen, graph.ids.to_gids(chosen).tolist(), strict=True):
+        if gid < 0:
+            raise sigps.GraphError(f"sources: there is no vertex {source!r} in the graph")
     numbers = {source: number for number, source in enumerate(chosen, 1)}
     return chosen, {"first": list(range(1, len(chosen) + 1, 64)), "initial": {"number": numbers}}

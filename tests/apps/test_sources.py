@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from app_judges import drawn, vertices_of
 from battery import BATTERY
 
 from sigps import ConfigError, Graph, GraphError
-from sigps.apps import closeness
+from sigps.apps import closeness, eccentricities, harmonic
 from sigps.apps.sources import sources_of
 
 
@@ -38,3 +40,19 @@ def test_what_is_refused() -> None:
         closeness(BATTERY["grid"].build(), samples=-1)
     with pytest.raises(GraphError, match="no vertices"):
         closeness(Graph.from_edges([], []))
+
+
+@pytest.mark.parametrize("measure", [closeness, eccentricities, harmonic])
+def test_a_source_that_is_no_vertex_is_named_as_such(measure: Callable[..., Any]) -> None:
+    texts = Graph.from_edges(["ann", "bob"], ["bob", "cy"], directed=False)
+    numbers = Graph.from_edges([1, 2], [2, 3], directed=False)
+    for graph, sources, missing in (
+        (texts, ["ann", "zz"], "'zz'"),
+        (texts, [5], "5"),
+        (numbers, [3, 9], "9"),
+        (numbers, ["zz"], "'zz'"),
+    ):
+        with pytest.raises(GraphError, match=f"sources: there is no vertex {missing} in the graph"):
+            measure(graph, sources=sources)
+    with pytest.raises(ConfigError, match=r"sources=\[\] names no vertex"):
+        measure(numbers, sources=[])
