@@ -44,17 +44,20 @@ _LEAST = 1 << 12
 """Messages that cost less than it takes to begin a run."""
 
 
-def allowance(guard: Guard, last_messages: int) -> int | None:
+def allowance(guard: Guard, last_messages: int, share: int | None = None) -> int | None:
     """Return how many messages an incremental run may cost before it is given up; None for any number.
 
     Args:
         guard: As users give it.
         last_messages: Those of the last full run.
+        share: It may cost one part in so many of these; None: as CPU cores do.
 
     >>> allowance("auto", 8_000_000), allowance("auto", 10), allowance("incremental", 8_000_000)
     (800000, 4096, None)
+    >>> allowance("auto", 8_000_000, 1)
+    8000000
     """
-    return None if guard == "incremental" else max(last_messages // _SHARE, _LEAST)
+    return None if guard == "incremental" else max(last_messages // (share or _SHARE), _LEAST)
 
 
 def check_guard(guard: Any, fields: tuple[str, ...]) -> None:

@@ -42,6 +42,7 @@ class LiveRun:
         found: The way in which it can go on.
         options: Those of full runs.
         keep: What keeps the states of the last result where they are, on the device; None where they are copied here.
+        share: See `allowance`.
 
     Attributes:
         why: Why it can.
@@ -56,8 +57,9 @@ class LiveRun:
         found: Incremental,
         options: Mapping[str, Any],
         keep: Callable[[], Mapping[str, NDArray[Any]] | None] | None = None,
+        share: int | None = None,
     ) -> None:
-        self._measures, self._keep = measures, keep
+        self._measures, self._keep, self._share = measures, keep, share
         self._made, self._engine, self.why = made, engine, found.why
         self._threads = threads
         self._found, self._options = found, options
@@ -156,7 +158,8 @@ class LiveRun:
         """Return the result after the changes that `follow` took; None where a full run is to follow, or cannot."""
         from sigps.engine.cpu.spending import Spending
 
-        self._spending = Spending(allowance(guard, self._full_messages) if self._engine.gives_up else None)
+        most = allowance(guard, self._full_messages, self._share) if self._engine.gives_up else None
+        self._spending = Spending(most)
         stats = self._engine.go_on(self._inserts, self._deletes, self._spending)
         return None if stats is None or self.obstacle else self._result(stats)
 
@@ -273,7 +276,7 @@ def _ids_of(graph: Graph, make: Any) -> NDArray[Any]:
 
 
 def live_run(
-    program: Vertex, graph: Graph, options: Mapping[str, Any], tolerance: float | None, guard: Guard = "auto"
+    program: Vertex, graph: Graph, options: Mapping[str, Any], tolerance: float | None
 ) -> tuple[LiveRun | RankedRun | None, str]:
     """Return what goes on from version to version; or None, and why every batch gets a full run. Collective."""
     from sigps.compiler.proofs.incremental import incremental, within_tolerance
@@ -292,8 +295,8 @@ def live_run(
         return None, f"incremental runs are not built for device={device!r}" + " on several ranks" * (
             graph.group.size > 1
         )
-    if device == "cuda" and (found.kind != "monotone" or guard != "incremental"):
-        return None, "on a GPU incremental runs are built for monotone programs, with guard='incremental'"
+    if device == "cuda" and found.kind != "monotone":
+        return None, "on a GPU incremental runs are built for monotone programs"
     if program.declaration.both_ways:
         return None, "incremental runs are not built for programs that follow edges both ways"
     reduces = graph.report.duplicates_policy in ("sum", "min", "max") or program.declaration.simple
@@ -353,11 +356,12 @@ def _on_gpu(made: Prepared, found: Incremental, options: Mapping[str, Any]) -> t
         replace(subgraph),
         exchange,
         has_witnesses=bool(found.witnesses),
+        at_once=bool(made.options.asynchronous),
     )
     if engine.obstacle:
         threads.close()
         return None, engine.obstacle
-    return LiveRun(made, engine, threads, None, found, options, engine.kept), found.why
+    return LiveRun(made, engine, threads, None, found, options, engine.kept, share=1), found.why
 
 
 def _engine_of(

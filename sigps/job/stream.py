@@ -76,13 +76,14 @@ def stream(
     proved that it can (`sigps explain` says which way and why) and the guard allows it, else by a full run. Either way
     it is the result of a full run on a graph built anew, but for states that `sigps explain` names as witnesses: those
     are as valid, and may be others. Incremental runs are built for CPU cores, on several ranks for monotone programs;
-    and with `guard="incremental"` on one GPU for monotone programs that send their keys.
+    and on one GPU for monotone programs that send their keys.
 
     Args:
         program: As in `sigps.run`.
         graph: The graph at first.
         guard: Which batches get a full run: `"auto"`, those whose incremental run would cost more than a tenth of
-            the last full run's messages, counted as it runs; `"full"` or `"incremental"` always that;
+            the last full run's messages, counted as it runs (on a GPU more than all of them, a quarter where deletes
+            are looked into; launches count as messages there); `"full"` or `"incremental"` always that;
             `{"field": "level", "below": 2, "fraction": 0.3}`, where of more than this fraction of the affected vertices
             the field is below; or a function of `Affected` that tells whether an incremental run is worth it. All but
             `"incremental"` have the limit of `"auto"`.
@@ -230,7 +231,7 @@ class Stream:
 
     def _begun(self, graph: Graph) -> tuple[LiveRun | RankedRun | None, str]:
         """Return what goes on from this version, or why nothing does."""
-        live, why = live_run(self._program, graph, self._options, self._tolerance, self._guard)
+        live, why = live_run(self._program, graph, self._options, self._tolerance)
         if live is None and self._tolerance is not None:
             raise ConfigError(f"{type(self._program).__name__} is not followed within a tolerance: {why}")
         return live, why

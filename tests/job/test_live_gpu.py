@@ -14,13 +14,27 @@ from hypothesis import HealthCheck, given, settings
 import sigps
 from sigps import Graph, Vertex
 from sigps.apps import BFS, SSSP, WCC
-from sigps.engine.gpu import edited_rows, live
+from sigps.device.linking import link_kernel
+from sigps.engine import fixed_points
+from sigps.engine.gpu import components, edited_rows, live, path_lengths
+from sigps.job import guard
 
 
 @pytest.fixture
 def host_is_gpu(monkeypatch: Any) -> None:
     host_gpu.use_host_as_gpu(monkeypatch)
     monkeypatch.setattr(live, "_kernels", lambda gpu, *of: host_kernels("live", live.live_macros(*of)))
+
+
+@pytest.fixture
+def meshes_are_found_at_once(host_is_gpu: None, monkeypatch: Any) -> None:
+    monkeypatch.setattr(fixed_points, "LEAST_EDGES", 0)
+    for module, macros, file in (
+        (path_lengths, path_lengths.path_macros, "path_lengths"),
+        (components, components.component_macros, "components"),
+    ):
+        make: Any = lambda gpu, *of, macros=macros, file=file: host_kernels(file, macros(*of))  # noqa: E731
+        monkeypatch.setattr(module, "_kernels", make)
 
 
 quick = settings(
@@ -114,6 +128,35 @@ def apply_batches(
                 assert_parents_hold(result, judge)
 
 
+@pytest.mark.usefixtures("meshes_are_found_at_once")
+@pytest.mark.parametrize("heavy", [300.0, 0.25], ids=["whole", "a fraction comes"])
+def test_full_runs_on_meshes_find_the_fixed_point_at_once(heavy: float) -> None:
+    graph = Graph.from_edges(range(80), range(1, 81), weights=[1.0, 2.0] * 40, directed=False)
+    batches = [([0], [40], [9.0]), ([70], [3], [heavy]), ([5], [60], [1.0])]
+    for program, field in ((SSSP(source=0), "distance"), (WCC(), "component")):
+        ways = []
+        with sigps.stream(program, graph, device="cuda", guard="incremental") as stream:
+            ways.append([entry.direction for entry in stream.result.stats])
+            for inserts in batches:
+                result = stream.apply(inserts=inserts)
+                expected = sigps.run(program, stream.graph, device="python")
+                assert result[field].tolist() == expected[field].tolist()
+                assert result.path == "incremental"
+            again = stream._live
+            assert again is not None
+            found = again.full()
+            assert found is not None
+            assert found[field].tolist() == expected[field].tolist()
+            ways.append([entry.direction for entry in found.stats])
+        assert ways[0] == ["pull", "at once"]
+        assert (ways[1] == ways[0]) == (heavy > 1 or field == "component")
+
+
+@pytest.mark.parametrize("of", [("float64", "int64", True, True), ("uint32", "uint8", False, False)], ids=str)
+def test_kernels_link(of: Any) -> None:
+    assert b"judge_queued_warp_mapped" in link_kernel("live", "sm_90", live.live_macros(*of))
+
+
 @pytest.mark.usefixtures("host_is_gpu")
 @pytest.mark.parametrize("has_room", [True, False])
 def test_results_that_are_held_stay_as_they_were(has_room: bool, monkeypatch: Any) -> None:
@@ -148,14 +191,48 @@ def check_held_results(has_room: bool, monkeypatch: Any) -> None:
 
 
 @pytest.mark.usefixtures("host_is_gpu")
-def test_by_default_and_for_other_programs_batches_run_in_full() -> None:
+def test_batches_of_other_programs_run_in_full() -> None:
     graph = Graph.from_edges([0, 1], [1, 2])
-    for program, options in (
-        (SSSP(source=0), {}),
-        (BFS(source=0), {"guard": "incremental"}),
-        (SSSP(source=0), {"guard": "incremental", "precision": "single"}),
-    ):
+    for program, options in ((BFS(source=0), {}), (SSSP(source=0), {"precision": "single"})):
         with sigps.stream(program, graph, device="cuda", **options) as stream:  # type: ignore[arg-type]
             result = stream.apply(inserts=([2], [0]))
         assert result.path == "full"
         assert "on a GPU" in result.why
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@pytest.mark.parametrize("share", [1 << 60, 100, 30, 10, 3, 1])
+def test_a_run_that_costs_too_much_is_given_up(share: int, monkeypatch: Any) -> None:
+    """Whatever may be spent, never more is, and the result is that of a full run."""
+    for name, cost in (("_BEGIN", 0), ("_SUPERSTEP", 1), ("_ROUND", 5), ("_AT_A_TIME", 2)):
+        monkeypatch.setattr(live, name, cost)
+    monkeypatch.setattr(guard, "_LEAST", 0)
+    graph = sigps.generate("grid", rows=20, columns=20, weights="random")
+    draw, paths = np.random.default_rng(3), []
+    with sigps.stream(SSSP(source=0), graph, device="cuda") as stream:
+        run: Any = stream._live
+        run._share = share
+        for _ in range(6):
+            ends, weights = draw.integers(0, 400, (2, 4)), draw.integers(1, 256, 4)
+            gone = draw.integers(0, 399, 30)
+            most = run._full_messages // share
+            result = stream.apply(inserts=(*ends, weights), deletes=(gone, gone + 1))
+            expected = sigps.run(SSSP(source=0), stream.graph, device="python")
+            np.testing.assert_array_equal(result["distance"], expected["distance"])
+            assert_parents_hold(result, stream.graph)
+            assert run._spending.spent <= most
+            paths.append(result.path)
+            assert (result.path == "full") == ("needed more than" in result.why)
+    assert set(paths) == {"full"} | ({"incremental"} if share < 10 else set())
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@pytest.mark.parametrize(
+    "choice", [{"field": "distance", "below": 3, "fraction": 0.3}, lambda found: found.ids.min() > 1]
+)
+def test_a_guard_of_the_user(choice: Any) -> None:
+    graph = Graph.from_edges(range(9), range(1, 10), np.ones(9))
+    with sigps.stream(SSSP(source=0), graph, device="cuda", guard=choice) as stream:
+        far, near = stream.apply(inserts=([5], [7], [1.0])), stream.apply(inserts=([0], [1], [0.5]))
+    assert (far.path, near.path) == ("incremental", "full")
+    assert near["distance"].tolist() == [0, 0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 5.5, 6.5, 7.5]

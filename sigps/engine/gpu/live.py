@@ -10,6 +10,10 @@ As `engine/cpu/live.py`, where what a vertex sends is its key, and nothing else.
   given back.
 
 Without numbers on edges keys do not grow, and hold each other up in circles: what loses an edge gets a full run.
+
+What a batch costs is counted in messages (`Spending`), launches among it, which here take as long as many of these.
+Where new edges alone come, no run costs much more than a full one, which passes the same messages and others. So what
+comes on top is bounded: trimming may cost a quarter of a full run, and all together no more than one.
 """
 
 from __future__ import annotations
@@ -28,20 +32,32 @@ from sigps.device.cuda import Gpu, Kernel, Module, fits
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.cpu.following import Arrays, EdgeChanges, LiveRows
 from sigps.engine.cpu.spending import Spending
+from sigps.engine.direction import PULL_GAIN
 from sigps.engine.exchange import Exchange
 from sigps.engine.gpu import snapshot as gpu_snapshot
+from sigps.engine.gpu.components import gpu_components
 from sigps.engine.gpu.edited_rows import THREADS, Counts, EditedRows, RowEdges, num_blocks
 from sigps.engine.gpu.engine import GpuEngine, GpuProgram
 from sigps.engine.gpu.numbering import DeviceFields
+from sigps.engine.gpu.path_lengths import gpu_path_lengths
 from sigps.engine.gpu.placed_edges import PlacedEdges
 from sigps.engine.partition.subgraph import Subgraph
-from sigps.engine.stats import StatsLog
+from sigps.engine.stats import AT_ONCE, StatsLog, SuperstepStats
 from sigps.graph.graph import Graph
 from sigps.kernels.cuda.lease import HUB_DEGREE
 
 __all__ = ["GpuLiveEngine", "find_live_obstacle", "live_macros"]
 
 _TO_THE_END = 1 << 62
+
+_BEGIN, _SUPERSTEP, _ROUND = 64_000_000, 300_000, 5_000_000
+"""To begin a full run, a superstep and a round of trimming take as long as so many messages on one NVIDIA H200."""
+_FOUND_AT_ONCE = 32
+"""A message of what is found at once takes as long as so many of supersteps."""
+_TRIMMING = 4
+"""Trimming may cost one part in so many of what a run may."""
+_AT_A_TIME = 64
+"""Supersteps between two looks at what a run has cost; as many as before each time after that."""
 
 
 def find_live_obstacle(program: VertexProgram, found: Incremental, graph: Graph) -> str | None:
@@ -68,15 +84,15 @@ class GpuLiveEngine:
         subgraph: The whole graph, and this engine's own.
         exchange: The way to the users' ids.
         has_witnesses: Whether the program keeps states beside its key that come with it.
+        at_once: Whether full runs may find the fixed point out of turn.
 
     Attributes:
         obstacle: Why it cannot go on; empty where it can.
         refused: Why the last incremental run was not begun.
     """
 
-    gives_up = False
+    gives_up = True
     grows = False
-    full_cost = 0
 
     def __init__(
         self,
@@ -86,12 +102,14 @@ class GpuLiveEngine:
         exchange: Exchange,
         *,
         has_witnesses: bool,
+        at_once: bool = False,
     ) -> None:
         claim = native.program.monotone
         assert claim is not None
         self.refused = ""
         self._native, self._params, self._subgraph, self._exchange = native, params, subgraph, exchange
-        self._has_witnesses, self._key = has_witnesses, claim.current
+        self._has_witnesses, self._key, self._at_once = has_witnesses, claim.current, at_once
+        self.full_cost = 0
         self._column = None if claim.column is None else native.program.edge_columns[claim.column]
         self._last: list[Any] = []
         self._begin: dict[str, NDArray[Any]] = {}
@@ -160,11 +178,38 @@ class GpuLiveEngine:
         if bool(((at_first != keys) & (sent == 1)).any()):
             self.obstacle = "what vertices send in superstep 0 is not their key"
             return stats
+        self._fates[:] = 0
         if not outcome.ended:
-            stats.extend(engine.lease(_TO_THE_END).stats)
+            found = self._found_at_once(stats[-1].messages)
+            if found is None:
+                stats.extend(engine.lease(_TO_THE_END).stats)
+            else:
+                stats.append(found)
+                engine.superstep += 1
+        more = (_FOUND_AT_ONCE - 1) * sum(s.messages for s in stats if s.direction == AT_ONCE)
+        self.full_cost = _BEGIN + len(stats) * _SUPERSTEP + more
         if not self._last:
             self._last = [values.copy() for values in self._states]
         return stats
+
+    def _found_at_once(self, sent_edges: int) -> SuperstepStats | None:
+        """Find the fixed point after superstep 0, as the engine does; None where that does not pay."""
+        if not self._at_once:
+            return None
+        engine, program, gpu = self._engine, self._native.program, self._native.gpu
+        graph, memory = engine._graph, engine._memory
+        if self._column is not None:
+            graph.forget(f"weights {self._column}")  # new edges may have others
+            paths = gpu_path_lengths(program, graph, gpu)
+            if paths is None:
+                return None
+            sent = memory.array(f"sent{engine.superstep & 1}", np.uint32)
+            narrow = engine._variant.compiled.defines["SIGPS_ID"] == "int32_t"
+            return paths.run(memory.states, sent, graph.numbering.ids(narrow=narrow))
+        if program.priority_form is None or sent_edges < self._num_edges:
+            return None
+        components = gpu_components(program, graph, gpu)
+        return components.run(memory.states[0]) if components is not None else None
 
     def take(self, states: Arrays) -> bool:
         """Take nothing: graphs are not laid out twice."""
@@ -214,8 +259,8 @@ class GpuLiveEngine:
         engine, added = self._engine, self._on_device(inserts)
         marks = cupy.zeros(engine._graph.num_owned, dtype=cupy.uint8)
         if deletes.sources.size:
-            listed = self._trim(self._on_device(deletes))
-            if self.obstacle:
+            listed = self._trim(self._on_device(deletes), spending)
+            if listed is None:
                 return None
             for values, first in zip(self._states, self._first, strict=True):
                 values[listed] = first[listed]
@@ -236,12 +281,22 @@ class GpuLiveEngine:
             return None
         if not edges:
             return StatsLog()
+        if not spending.take(edges):
+            return None
         superstep, memory = engine.superstep, engine._memory
         memory.array(f"records{superstep & 1}", self._keys.dtype)[: marks.size] = self._keys
         memory.set_senders(superstep & 1, sent)
         engine._control = memory.set_next(superstep, edges, engine._variant.pull_gain, has_retired=False)
         engine._num_small = 0
-        return StatsLog(engine.lease(_TO_THE_END).stats)
+        stats, ended = StatsLog(), False
+        while not ended:
+            outcome = engine.lease(max(_AT_A_TIME, len(stats)))
+            ended = outcome.ended
+            stats.extend(outcome.stats)
+            messages = sum(done.messages for done in outcome.stats)
+            if not ended and not spending.take(messages + len(outcome.stats) * _SUPERSTEP):
+                return None
+        return stats
 
     def changed(self) -> Callable[[], NDArray[np.int64]]:
         """Return what brings the local ids of vertices whose states differ from the fixed point before, once.
@@ -325,10 +380,10 @@ class GpuLiveEngine:
         self._queues = [cupy.empty(n, dtype=cupy.uint32) for _ in range(2)]
         self._listed, self._expanding = (cupy.empty(n, dtype=cupy.uint32) for _ in range(2))
 
-    def _trim(self, deleted: RowEdges) -> Any:
+    def _trim(self, deleted: RowEdges, spending: Spending) -> Any:
         """Return the vertices that nothing holds up any more; and those whose other states may have lost their source.
 
-        They are on the device, each once.
+        They are on the device, each once. None where there is an obstacle, or too little is left to spend.
         """
         queue, following = self._queues
         self._round += 1
@@ -339,9 +394,11 @@ class GpuLiveEngine:
         found = self._counts.read()
         if found["missing"]:
             self.obstacle = "an edge that was deleted is not there"
+            return None
         num_queued = int(found["queued"])
         num_listed = 0
-        while num_queued and not self.obstacle:
+        most = spending.left // _TRIMMING
+        while num_queued:
             self._counts.set(listed=num_listed)
             self._launch(
                 "judge_queued_warp_mapped", num_queued, 32, queue, np.uint32(num_queued), *self._incoming.arrays,
@@ -350,6 +407,10 @@ class GpuLiveEngine:
             )  # fmt: skip
             found = self._counts.read()
             num_listed, num_expanding = int(found["listed"]), int(found["expanding"])
+            cost = _ROUND + int(found["edges"]) // PULL_GAIN
+            most -= cost
+            if most < 0 or not spending.take(cost):
+                return None
             if not num_expanding:
                 break
             self._round += 1

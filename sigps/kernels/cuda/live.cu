@@ -37,9 +37,10 @@ constexpr uint32_t HOLE = ~0u;
 // may have come from elsewhere.
 enum Fate : uint8_t { UNSEEN = 0, TRIMMED = 1, HELD = 2 };
 
-// Lists that kernels append to.
+// Lists that kernels append to, and the edges that they read to judge.
 struct LiveCounts {
   uint32_t queued, listed, expanding, missing;
+  unsigned long long edges;
 };
 
 __device__ inline bool is_better(Key a, Key b) {
@@ -189,8 +190,8 @@ extern "C" __global__ void __launch_bounds__(256) find_tight_thread_mapped(
 }
 
 // Judges queued vertices: whether an in-edge from one with a smaller key, which
-// is not trimmed, makes the very key. Another warp may trim that one at the
-// same time: then it queues this vertex again.
+// was not trimmed before, makes the very key. If that one is trimmed in the
+// same round, it queues this vertex again.
 extern "C" __global__ void __launch_bounds__(256) judge_queued_warp_mapped(
     const uint32_t *queue, uint32_t num_queued, const uint64_t *begins,
     const uint32_t *degrees, const uint32_t *ends, const Weight *weights,
@@ -203,7 +204,9 @@ extern "C" __global__ void __launch_bounds__(256) judge_queued_warp_mapped(
     if (fate == TRIMMED || !is_better(key, first[v]))
       continue;
     bool is_held = false;
+    uint32_t num_read = 0;
     for (uint32_t base = 0; base < degree && !is_held; base += 32) {
+      num_read = min(degree, base + 32);
       uint64_t e = begins[v] + base + lane();
       bool holds = false;
       if (base + lane() < degree) {
@@ -215,9 +218,12 @@ extern "C" __global__ void __launch_bounds__(256) judge_queued_warp_mapped(
       is_held = __ballot_sync(ALL_LANES, holds) != 0;
     }
     __syncwarp();
-    if (lane() != 0 || (is_held && !lists_held))
+    if (lane() != 0)
       continue;
-    fates[v] = is_held ? HELD : TRIMMED;
+    atomicAdd(&counts->edges, static_cast<unsigned long long>(num_read));
+    if (is_held && !lists_held)
+      continue;
+    fates[v] = HELD; // or TRIMMED, when all have been judged
     if (fate == UNSEEN)
       listed[atomicAdd(&counts->listed, 1u)] = v;
     if (!is_held)
@@ -225,16 +231,18 @@ extern "C" __global__ void __launch_bounds__(256) judge_queued_warp_mapped(
   }
 }
 
-// Queues what vertices that were trimmed in this round may have held up.
+// Trims vertices, and queues what they may have held up.
 extern "C" __global__ void __launch_bounds__(256)
     queue_dependent_warp_mapped(const uint32_t *expanding, uint32_t count,
                                 const uint64_t *begins, const uint32_t *degrees,
                                 const uint32_t *ends, const Weight *weights,
-                                const Key *keys, const uint8_t *fates,
-                                uint32_t round, uint32_t *stamps,
-                                uint32_t *queue, LiveCounts *counts) {
+                                const Key *keys, uint8_t *fates, uint32_t round,
+                                uint32_t *stamps, uint32_t *queue,
+                                LiveCounts *counts) {
   for (uint32_t k = first_warp(); k < count; k += num_warps()) {
     uint32_t v = expanding[k];
+    if (lane() == 0)
+      fates[v] = TRIMMED;
     for (uint32_t i = lane(); i < degrees[v]; i += 32) {
       uint64_t e = begins[v] + i;
       uint32_t t = ends[e];
