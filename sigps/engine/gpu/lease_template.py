@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sigps.compiler.cuda.compile import CudaProgram
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
-from sigps.engine.gpu.columns import cast
+from sigps.engine.gpu.beginning import Beginning, beginning_of
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.layout import Rows
 from sigps.engine.gpu.memory_plan import MemoryPlan, Sizes, plan_run
@@ -36,14 +36,14 @@ class LeaseTemplate:
         words: The lease, as 8-byte words, for blocks that begin at address 0.
         in_run: The words that are addresses in the block of the run.
         in_states: The words that are addresses in the block of states.
-        defaults: What each state of a vertex begins with, as bytes.
+        beginning: What the blocks begin with.
     """
 
     plan: MemoryPlan
     words: NDArray[np.uint64]
     in_run: NDArray[np.intp]
     in_states: NDArray[np.intp]
-    defaults: tuple[bytes, ...]
+    beginning: Beginning
 
     def at(self, run: int, states: int) -> Any:
         """Return a `kernels.cuda.lease.LEASE` for blocks that begin at these addresses."""
@@ -86,15 +86,8 @@ def lease_template(
             for bases in ((0, 0), (_FAR, 0), (0, _FAR))
         )
         in_run, in_states = np.flatnonzero(run != here), np.flatnonzero(states != here)
-        known[key] = LeaseTemplate(plan, here, in_run, in_states, _defaults(compiled))
+        known[key] = LeaseTemplate(plan, here, in_run, in_states, beginning_of(compiled, plan))
     return known[key]
-
-
-def _defaults(compiled: CudaProgram) -> tuple[bytes, ...]:
-    program = compiled.program
-    fields = zip(program.states, program.state_dtypes, compiled.states, strict=True)
-    values = ((cast(np.array(field.default, dtype.base), kept), kept) for field, dtype, kept in fields)
-    return tuple(np.broadcast_to(value, kept.shape).tobytes() for value, kept in values)
 
 
 _FAR = 1 << 40

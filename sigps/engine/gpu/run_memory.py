@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sigps.compiler.cuda.compile import CudaProgram
 from sigps.compiler.program import Consumption, Delivery
 from sigps.device.cuda import check_fits, fits
-from sigps.device.transfers import copy_within, fill_with, send_small
+from sigps.device.transfers import bring_small, copy_within
+from sigps.engine.gpu.beginning import cells_of
 from sigps.engine.gpu.columns import typed
 from sigps.engine.gpu.direct_messages import DirectMessages
 from sigps.engine.gpu.graph import GpuGraph
@@ -62,6 +64,7 @@ class RunMemory:
         take: Callable[[int], Any] | None = None,
     ) -> None:
         self._compiled, self.graph = compiled, graph
+        self._cells: NDArray[np.uint8] = np.empty(0, np.uint8)
         template = lease_template(
             compiled,
             graph,
@@ -79,20 +82,9 @@ class RunMemory:
             check_fits({"state fields": plan.state_bytes})
         self._state_block = _taken(plan.state_bytes)
         self.lease = template.at(self._block.data.ptr, self._state_block.data.ptr)
-        self._block.data.memset_async(0, plan.num_zeros)
-        self.states = self._filled_states(template.defaults)
-        for pending, committed, field in zip(*self.edge_states(), compiled.program.edge_states, strict=True):
-            for values in (pending, committed):
-                default = np.array(field.default, values.dtype.name)
-                fill_with(values, np.broadcast_to(default, values.shape[1:]).tobytes())
-        aggregators = compiled.program.aggregators
-        identities = [Packed.of(a.identity, a.field.dtype()) for a in aggregators]
-        starts = [Packed.of(a.start, a.field.dtype()) for a in aggregators]
         self._tables, placed = _on_device(params)
-        self._begin(_cells(starts), _cells(identities), _cells(placed))
-        for name in ("inboxes0", "inboxes1"):
-            if name in plan.offsets and compiled.neutral:
-                self._empty(name, compiled.neutral)
+        template.beginning.write(graph.gpu, (self._block, self._state_block), cells_of(placed))
+        self.states = self._typed_states()
         if compiled.program.consumption is Consumption.LISTED and "counts" not in plan.offsets:
             copy_within(self.array("offsets", np.uint64), graph.list_offsets())
         if compiled.program.delivery is Delivery.DIRECT:
@@ -175,20 +167,20 @@ class RunMemory:
         """Wait for the device; return its control structure and the statistics of the last lease."""
         import cupy
 
-        begin, stats_at = self._plan.offsets["control"], self._plan.offsets["stats"]
-        seen = cupy.asnumpy(self._block[begin : stats_at + _READ_AT_ONCE * STATS.itemsize])
+        offsets, sizes = self._plan.offsets, self._plan.sizes
+        begin, address = offsets["control"], int(self.lease["control"])
+        first, aggregates_at = offsets["stats"] - begin, offsets["aggregates"] - begin
+        seen = bring_small(address, first + _READ_AT_ONCE * STATS.itemsize)
         control = seen[: CONTROL.itemsize].view(CONTROL)[0]
+        self._cells = seen[aggregates_at : aggregates_at + sizes["aggregates"]]
         count = int(control["num_stats"])
         if count > _READ_AT_ONCE:
             return control, cupy.asnumpy(self.array("stats", np.uint8)[: count * STATS.itemsize]).view(STATS)
-        first = stats_at - begin
         return control, seen[first : first + count * STATS.itemsize].view(STATS)
 
     def aggregate_values(self, like: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the aggregators' values, each of the type it has in `like`."""
-        import cupy
-
-        cells = cupy.asnumpy(self.array("aggregates", np.uint64))
+        """Return the aggregators' values, as they were set or read back last, each of the type it has in `like`."""
+        cells = self._cells.view(np.uint64)
         ends = np.cumsum([0, *(value.size for value in like)])
         numbers = [
             cells[begin:end].view(np.uint8).reshape(-1, 8)[:, : value.itemsize].copy().view(value.dtype)[:, 0]
@@ -201,8 +193,8 @@ class RunMemory:
 
     def set_aggregates(self, values: tuple[Any, ...]) -> None:
         """Set the values that compute() reads in the next superstep."""
-        cells = np.frombuffer(_cells(values), np.uint8)
-        self.array("aggregates", np.uint8)[: cells.size].set(cells)
+        self._cells = np.frombuffer(cells_of(values), np.uint8)
+        self.array("aggregates", np.uint8)[: self._cells.size].set(self._cells)
 
     def num_left(self) -> int:
         """Return how many vertices have not retired."""
@@ -247,32 +239,10 @@ class RunMemory:
             for at, v in zip(self._plan.states, self.states, strict=True)
         ]
 
-    def _filled_states(self, defaults: Sequence[bytes]) -> list[Any]:
-        states, n = [], self.graph.num_owned
-        for default, kept, offset in zip(defaults, self._compiled.states, self._plan.states, strict=True):
-            values = typed(self._state_block[offset : offset + n * kept.itemsize], kept)
-            fill_with(values, default)
-            states.append(values)
-        return states
-
-    def _begin(self, starts: bytes, identities: bytes, params: bytes) -> None:
-        """Write what a run begins with: the first superstep, and small values; they lie together."""
-        offsets = self._plan.offsets
-        first = offsets["control"]
-        head = bytearray(offsets["stats"] - first)
-        named = {
-            "control": _FIRST_CONTROL,
-            "aggregates": starts,
-            "params": params,
-            "carried": identities,
-        }
-        for name, values in named.items():
-            at = offsets[name] - first
-            head[at : at + len(values)] = values
-        send_small(self._block[first : offsets["stats"]], bytes(head))
-
-    def _empty(self, name: str, neutral: bytes) -> None:
-        fill_with(self.array(name, np.uint8), neutral)
+    def _typed_states(self) -> list[Any]:
+        fields = zip(self._compiled.states, self._plan.states, strict=True)
+        n = self.graph.num_owned
+        return [typed(self._state_block[at : at + n * kept.itemsize], kept) for kept, at in fields]
 
 
 def _taken(num_bytes: int) -> Any:
@@ -281,15 +251,6 @@ def _taken(num_bytes: int) -> Any:
 
     with cupy.cuda.Stream.null:
         return cupy.empty(max(1, num_bytes), dtype=cupy.uint8)
-
-
-def _first_control() -> bytes:
-    control = np.zeros((), dtype=CONTROL)
-    control["next"]["frontier"] = FRONTIER_BITS
-    return control.tobytes()
-
-
-_FIRST_CONTROL = _first_control()
 
 
 def _array(block: Any, plan: MemoryPlan, name: str, dtype: Any) -> Any:
@@ -317,9 +278,3 @@ def _on_device(params: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         else:
             values.append(value)
     return tables, values
-
-
-def _cells(values: Sequence[Any]) -> bytes:
-    """Return 8-byte cells, a number in the low bytes of each; at least one."""
-    numbers = [number for value in values for number in np.atleast_1d(value)]
-    return b"".join(number.tobytes().ljust(8, b"\0") for number in numbers) or bytes(8)

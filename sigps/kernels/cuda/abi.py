@@ -35,6 +35,7 @@ _FILES = (
     "triangles.cu",
     "path_lengths.cu",
     "live.cu",
+    "layout.cu",
     "packed_rows.cuh",
 )
 

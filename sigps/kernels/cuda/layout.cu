@@ -1,5 +1,6 @@
 // Moves edges and their columns to their positions in a degree-sorted layout
-// (edges.cuh), at graph load; and takes the answer in the order of gids.
+// (edges.cuh), at graph load; writes what a run's memory begins with; and takes
+// the answer in the order of gids.
 //
 // Schedule: a warp a row, any grid; every position has one writer. Reads run
 // along rows, writes of sliced rows are scattered over 128-byte lines.
@@ -74,6 +75,38 @@ make_keys_warp_mapped(const __grid_constant__ Edges edges,
     for (uint64_t e = offsets[lid] + threadIdx.x % 32; e < offsets[lid + 1];
          e += 32)
       keys[e] = uint64_t(new_lids[lid]) << 32 | new_lids[ends[e]];
+}
+
+// Memory that repeats a pattern of words.
+struct Fill {
+  uint64_t *target; // [count]
+  uint64_t count;
+  uint32_t first, period; // where the pattern is in Beginning.words
+};
+
+constexpr uint32_t MOST_FILLS = 16;
+constexpr uint32_t MOST_WORDS = 256;
+
+struct Beginning {
+  uint32_t num_fills;
+  Fill fills[MOST_FILLS];
+  uint64_t words[MOST_WORDS];
+};
+
+// Writes what a run's memory begins with: every word once, a word a thread at a
+// time.
+extern "C" __global__ void __launch_bounds__(256)
+    begin_run_thread_mapped(const __grid_constant__ Beginning beginning) {
+  uint64_t thread = uint64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  uint64_t threads = uint64_t(gridDim.x) * blockDim.x;
+  for (uint32_t k = 0; k < beginning.num_fills; k++) {
+    const Fill &fill = beginning.fills[k];
+    uint64_t word = beginning.words[fill.first];
+    for (uint64_t i = thread; i < fill.count; i += threads)
+      fill.target[i] = fill.period == 1
+                           ? word
+                           : beginning.words[fill.first + i % fill.period];
+  }
 }
 
 namespace {
