@@ -17,15 +17,19 @@ from sigps.graph.edge_hashes import hash_sum
 from sigps.graph.ids import Ids
 from sigps.graph.user_arrays import as_ids
 from sigps.graph.versions.batch import Changes, as_changes
-from sigps.graph.versions.editing import Edits, plan_edits
+from sigps.graph.versions.editing import Edits, are_compiled, plan_edits
 from sigps.graph.versions.new_vertices import numbering, renumbered
 from sigps.graph.versions.rewriting import both_sides, change_rows
-from sigps.graph.versions.row_changes import RowChanges, distinct
+from sigps.graph.versions.row_changes import RowChanges, distinct, row_order
 from sigps.graph.versions.rows import WORTH_COMPILING, RowContents, VersionRows
 from sigps.graph.versions.stored import Batch
 from sigps.group import together
 
 __all__ = ["Family", "Rewriting", "Update", "Version", "apply_batch", "stored_edges", "twin_rows"]
+
+
+_COMPILED = 1 << 14
+"""Compiled loops that are loaded pay from one part in so many edges on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,6 +238,9 @@ def stored_edges(
     graph: GraphArrays, ids: Ids, edges: Changes, *, inserts: bool
 ) -> tuple[RowChanges, NDArray[np.bool_], int]:
     """Return edges as a graph stores them, by gid; which are no reverses; how many have an unknown end. Collective."""
+    if not edges.size and graph.group.size == 1:
+        nothing = np.empty(0, dtype=np.int64)
+        return RowChanges(nothing, nothing, edges.columns), np.empty(0, dtype=np.bool_), 0
     sources, targets = ids.to_gids(edges.sources), ids.to_gids(edges.targets)
     known = (sources >= 0) & (targets >= 0)
     num_unknown = known.size - int(np.count_nonzero(known))
@@ -270,7 +277,6 @@ class Rewriting:
         matched: [deletes]: which matched an edge.
         gone: The edges that are deleted, as rows hold them.
         growth: How many more edges there are afterwards.
-        differs: The edges that are no longer there as they were, and those that are there instead.
     """
 
     def __init__(
@@ -283,12 +289,14 @@ class Rewriting:
         duplicates: Duplicates,
     ) -> None:
         self._num_rows = num_rows
-        self.touched = touched = distinct(np.concatenate([deleted.rows, inserted.rows]))
+        inserted = inserted.at(row_order(inserted.rows, inserted.ends))
+        self.touched = touched = _rows_in_order(deleted, inserted)
         self._edits: Edits | None = None
         self.added: RowChanges | None = None
         is_plain = duplicates in ("keep", "drop") and not deleted.columns
-        if is_plain and rows.num_edges_of(touched) >= WORTH_COMPILING:
-            more = np.bincount(np.searchsorted(touched, inserted.rows), minlength=touched.size)
+        least = WORTH_COMPILING // (_COMPILED if are_compiled() else 1)
+        if is_plain and rows.num_edges_of(touched) >= least:
+            more = np.diff(np.searchsorted(inserted.rows, touched), append=inserted.size)
             self._rows = rows.with_room_for(touched, more, num_rows)
             begins, stops, ends, columns = self._rows.shared()
             drops = duplicates == "drop"
@@ -300,16 +308,15 @@ class Rewriting:
             of = np.repeat(touched, np.diff(np.searchsorted(edits.gone_at, _offsets(edits.lengths))))
             lost = {name: column[at] for name, column in columns.items()}
             self.gone = RowChanges(of, ends[at].astype(np.int64), lost)
-            self.differs, self.added = (self.gone, edits.inserts), edits.inserts
+            self.added = edits.inserts
             return
         self._rows = rows
-        before = rows.contents(touched)
+        self._before = before = rows.contents(touched)
         self._found, self.matched, self.gone = change_rows(
             before, deleted, inserted, num_vertices, duplicates
         )
         self.growth = self._found.ends.size - before.ends.size
-        self.differs = _edges_of(before), _edges_of(self._found)
-        if duplicates == "keep":
+        if duplicates == "keep" or (duplicates == "drop" and self.growth == inserted.size - self.gone.size):
             self.added = inserted
         elif duplicates == "drop":  # rows have each end once
             there, now, went = (
@@ -317,11 +324,27 @@ class Rewriting:
             )
             self.added = self.differs[1].at(~np.isin(now, there) | np.isin(now, went))
 
+    @property
+    def differs(self) -> tuple[RowChanges, RowChanges]:
+        """The edges that are no longer there as they were, and those that are there instead."""
+        if self._edits is not None:
+            return self.gone, self._edits.inserts
+        return _edges_of(self._before), _edges_of(self._found)
+
     def newer(self) -> VersionRows:
         """Write them."""
         if self._edits is not None:
             return self._rows.edited(self._edits, self._num_rows)
         return self._rows.replaced(self._found, self._num_rows)
+
+
+def _rows_in_order(deleted: RowChanges, inserted: RowChanges) -> NDArray[np.int64]:
+    """Return the distinct rows, ascending; those of the inserted edges ascend already."""
+    if not deleted.size:
+        kept = np.ones(inserted.size, dtype=np.bool_)
+        np.not_equal(inserted.rows[1:], inserted.rows[:-1], out=kept[1:])
+        return inserted.rows[kept]
+    return distinct(np.concatenate([deleted.rows, inserted.rows]))
 
 
 def _offsets(lengths: NDArray[np.int64]) -> NDArray[np.int64]:

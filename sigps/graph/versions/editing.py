@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.graph.versions.row_changes import RowChanges
+from sigps.graph.versions.row_changes import RowChanges, row_order
 from sigps.native.kernel import compiled
 
-__all__ = ["Edits", "copy_pieces", "plan_edits", "write_edits"]
+__all__ = ["Edits", "are_compiled", "copy_pieces", "plan_edits", "write_edits"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +50,11 @@ class Edits:
     inserted_at: NDArray[np.int64]
 
 
+def are_compiled() -> bool:
+    """Whether the loops of this file were compiled, or read from the cache, in this process."""
+    return _find_places.has_code and write_edits.has_code
+
+
 def plan_edits(
     touched: NDArray[np.int64],
     begins: NDArray[np.uint64],
@@ -68,11 +73,10 @@ def plan_edits(
         stops: Where it stops.
         ends: The arena's.
         deletes: Edges to delete, with all parallel ones.
-        inserts: Edges to insert afterwards, in their order.
+        inserts: Edges to insert afterwards, by rows, then by ends, then in their order.
         drops_repeats: Whether of parallel edges the first alone is kept.
     """
-    delete_order = np.lexsort((deletes.ends, deletes.rows))
-    inserts = inserts.at(np.lexsort((inserts.ends, inserts.rows)))
+    delete_order = row_order(deletes.rows, deletes.ends)
     matched, kept = np.zeros(deletes.size, dtype=np.bool_), np.ones(inserts.size, dtype=np.bool_)
     removed = np.empty((2, deletes.size), dtype=np.uint64)
     removed_offsets, insert_offsets = (np.zeros(touched.size + 1, dtype=np.int64) for _ in range(2))
@@ -97,7 +101,9 @@ def plan_edits(
     shift_of = np.repeat(shift, np.diff(removed_offsets))
     gone_at = gone + np.repeat(shift_of, counts)
     at = insert_at.view(np.int64) + np.repeat(shift, np.diff(insert_offsets))
-    inserted_at = at - np.searchsorted(gone_at, at) + np.arange(at.size)
+    inserted_at = at + np.arange(at.size)
+    if gone_at.size:
+        inserted_at -= np.searchsorted(gone_at, at)
     totals = np.concatenate([[0], np.cumsum(counts)])[removed_offsets]
     growth = np.diff(insert_offsets) - np.diff(totals)
     edits = Edits(

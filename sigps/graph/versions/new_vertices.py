@@ -52,7 +52,10 @@ def numbering(graph: GraphArrays, oids: NDArray[Any], gone: NDArray[np.int64]) -
         kind = "strings" if ids.kind == "strings" else "whole numbers"
         raise GraphError(f"inserts: the graph's ids are {kind}, so new ones must be too, not {oids[0]!r}")
     known = ids.to_gids(oids) if n and oids.size else np.full(oids.size, -1)
-    new = np.unique(oids[(known < 0) | np.isin(known, gone)])
+    is_new = known < 0
+    if gone.size:
+        is_new |= np.isin(known, gone)
+    new = np.unique(oids[is_new]) if is_new.any() else oids[:0]
     if not new.size and not gone.size:
         return Numbering(ids, graph.row_bounds, 0, None)
     new = new if new.dtype.kind == "U" else new.astype(np.int64)
