@@ -1,11 +1,15 @@
-"""Time batches of updates on CPU cores: `graph.apply`, and results that follow, against full runs on the same version.
+"""Time batches of updates: `graph.apply`, and results that follow, against full runs on the same version.
 
     python scripts/bench/updates.py --scale 18 --threads 2
+    python scripts/bench/updates.py --device cuda --scale 22 --grid 4000
 
-Batches are inserts of random edges, deletes of random edges, and both. Each batch is applied by a stream; then the
-fastest full run on that version, whose arrays are laid out, takes its turn. Times are medians of `--repeats` batches,
-of which the first is not counted. Triangles are counted once a version, so of these the first full run counts. Prints
-a row at a time, and writes a JSON file to `scripts/bench/results/`.
+Batches are inserts of random edges, deletes of random edges, and both; on a grid near the corner that is far from the
+source. First a stream takes them one after another (`in_a_row_ms`). On CPU cores another stream then takes turns with
+`graph.apply` alone and the fastest full run on the version, whose arrays are laid out, so that each finds its caches
+cold. On a GPU, where to lay a version out takes seconds, full runs are timed on the last version, and `full_guard_ms`
+is what a batch takes where the guard is "full". Times are medians of `--repeats` batches, of which the first is not
+counted, and of full runs the least. Triangles are counted once a version, so of these the first full run counts.
+Prints a row at a time, and writes a JSON file to `scripts/bench/results/`.
 """
 
 from __future__ import annotations
@@ -13,103 +17,200 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from facts import RESULTS, machine_facts
-from measuring import Table, check
+from facts import RESULTS, driver_version, machine_facts
+from measuring import Table, check, synchronise
 
 import sigps
 from sigps.apps import BFS, CDLP, SSSP, WCC, Triangles
+
+KINDS = ("inserts", "deletes", "both")
+NEAR = 64
+"""Rows and columns of a grid from the far corner in which edges change."""
 
 
 def main() -> None:
     """Run what the arguments describe."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--scale", type=int, default=18)
+    options.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    options.add_argument("--scale", type=int, default=18, help="of a Kronecker graph; 0: none")
+    options.add_argument("--grid", type=int, default=0, help="rows and columns of a grid; 0: none")
     options.add_argument("--threads", type=int, default=2)
     options.add_argument("--batches", type=int, nargs="*", default=[1, 1000])
     options.add_argument("--repeats", type=int, default=9)
-    options.add_argument("--output", type=Path, default=RESULTS / "updates-cpu.json", help="the JSON file")
+    options.add_argument("--commit", help="where there is no repository")
+    options.add_argument("--output", type=Path, help="the JSON file")
     given = options.parse_args()
-    table = Table(given.output, machine_facts() | {"threads": given.threads, "repeats": given.repeats})
-    graph = sigps.generate("rmat", scale=given.scale, weights="random")
-    source = int(np.asarray(graph.ids)[np.argmax(graph.out_degrees())])
-    programs = (
-        (SSSP(source=source), "distance"),
-        (WCC(), "component"),
-        (BFS(source=source), "level"),
-        (CDLP(), "label"),
-        (Triangles(), "triangles"),
-    )
+    on_cpu = given.device == "cpu"
+    facts = machine_facts() | {"repeats": given.repeats}
+    facts["commit"] = given.commit or facts["commit"]
+    if on_cpu:
+        facts["threads"] = given.threads
+    else:
+        from gpu import gpu_name
+
+        facts |= {"gpu": gpu_name(), "driver": driver_version()}
+    name = "cpu" if on_cpu else facts["gpu"].lower().replace(" ", "-")
+    table = Table(given.output or RESULTS / f"updates-{name}.json", facts)
+    if given.scale:
+        graph = sigps.generate("rmat", scale=given.scale, weights="random")
+        source = int(np.asarray(graph.ids)[np.argmax(graph.out_degrees())])
+        measure_all(graph, f"kron-{given.scale}", source, random_edges(graph), given, table)
+    if given.grid:
+        graph = sigps.generate("grid", rows=given.grid, columns=given.grid, weights="random")
+        measure_all(graph, f"grid-{given.grid}", 0, corner_edges(given.grid), given, table)
+
+
+def measure_all(
+    graph: sigps.Graph,
+    name: str,
+    source: int,
+    draw: Callable[..., Any],
+    given: argparse.Namespace,
+    table: Table,
+) -> None:
+    """Time all programs on a graph."""
+    programs: tuple[tuple[sigps.Vertex, str], ...] = ((SSSP(source=source), "distance"), (WCC(), "component"))
+    if given.device == "cpu":
+        programs += ((BFS(source=source), "level"), (CDLP(), "label"), (Triangles(), "triangles"))
     for program, key in programs:
         for size in given.batches:
-            for kind in ("inserts", "deletes", "both"):
-                measure(program, key, graph, size, kind, given, table)
+            for kind in KINDS:
+                measure(program, key, graph, name, size, kind, draw, given, table)
+
+
+class Times:
+    """Seconds by what took them.
+
+    Args:
+        waits: Whether work ends on a GPU.
+    """
+
+    def __init__(self, *, waits: bool) -> None:
+        self._waits = waits
+        self.seconds: dict[str, list[float]] = {}
+
+    def of(self, what: str, work: Callable[..., Any], *given: Any, **options: Any) -> Any:
+        """Time a call; return what it returns."""
+        began = time.perf_counter()
+        done = work(*given, **options)
+        if self._waits:
+            synchronise()
+        self.seconds.setdefault(what, []).append(time.perf_counter() - began)
+        return done
 
 
 def measure(
     program: sigps.Vertex,
     key: str,
     graph: sigps.Graph,
+    name: str,
     size: int,
     kind: str,
+    draw: Callable[..., Any],
     given: argparse.Namespace,
     table: Table,
 ) -> None:
     """Time batches of one kind."""
-    draw = np.random.default_rng(1)
-    times: dict[str, list[float]] = {"apply": [], "stream": [], "full": []}
-    paths: list[str] = []
+    is_gpu = given.device == "cuda"
+    options: dict[str, Any] = {"device": given.device} | ({} if is_gpu else {"threads": given.threads})
+    numbers = np.random.default_rng(1)
+    batches = [draw(size, kind, numbers) for _ in range(given.repeats + 1)]
+    times, paths = Times(waits=is_gpu), []
+    with sigps.stream(program, graph, **options) as live:
+        for inserts, deletes in batches:
+            paths.append(times.of("in_a_row_ms", live.apply, inserts=inserts, deletes=deletes).path)
+        if is_gpu:
+            finish_on_gpu(program, key, live, times)
+    if is_gpu:
+        with sigps.stream(program, graph, guard="full", **options) as live:
+            for inserts, deletes in batches[:4]:
+                times.of("full_guard_ms", live.apply, inserts=inserts, deletes=deletes)
+        version = graph
+        for inserts, deletes in batches:
+            version = times.of("apply_ms", version.apply, inserts, deletes)
+    else:
+        take_turns(program, key, graph, batches, options, times)
+    ms = {what: round(statistics.median(found[1:]) * 1e3, 2) for what, found in times.seconds.items()}
+    if is_gpu:
+        ms["full_run_ms"] = round(min(times.seconds["full_run_ms"]) * 1e3, 2)
+    shown = {"work": type(program).__name__, "graph": name, "batch": size, "kind": kind} | ms
+    shown["times_faster"] = round(ms["full_run_ms"] / ms.get("apply_and_run_ms", ms["in_a_row_ms"]), 1)
+    shown["incremental"] = paths[1:].count("incremental")
+    table.add(shown, "  ".join(f"{what} {found}" for what, found in shown.items()))
+
+
+def finish_on_gpu(program: sigps.Vertex, key: str, live: Any, times: Times) -> None:
+    """Compare the last result with a full run on the last version, and time more of these."""
+    full = sigps.run(program, live.graph, device="cuda")
+    check(np.array_equal(full[key], live.result[key]), "the result is not that of a full run")
+    del full
+    for _ in range(5):
+        times.of("full_run_ms", sigps.run, program, live.graph, device="cuda")
+
+
+def take_turns(
+    program: sigps.Vertex,
+    key: str,
+    graph: sigps.Graph,
+    batches: list[Any],
+    options: dict[str, Any],
+    times: Times,
+) -> None:
+    """Let a stream, `graph.apply` and full runs on the same versions take turns."""
     alone = graph
-    with sigps.stream(program, graph, device="cpu", threads=given.threads) as live:
-        for _ in range(given.repeats + 1):
-            inserts, deletes = batch(graph, size, kind, draw)
-            began = time.perf_counter()
-            result = live.apply(inserts=inserts, deletes=deletes)
-            times["stream"].append(time.perf_counter() - began)
-            paths.append(result.path)
-            began = time.perf_counter()
-            alone = alone.apply(inserts, deletes)
-            times["apply"].append(time.perf_counter() - began)
+    with sigps.stream(program, graph, **options) as live:
+        for inserts, deletes in batches:
+            before = live.graph  # whose arrays for full runs are let go of after the batch
+            result = times.of("apply_and_run_ms", live.apply, inserts=inserts, deletes=deletes)
+            del before
+            alone = times.of("apply_ms", alone.apply, inserts, deletes)
             version = live.graph
             version.in_edges()
-            turns: list[float] = []
+            turns = Times(waits=False)
             if not isinstance(program, Triangles):
-                sigps.run(program, version, device="cpu", threads=given.threads)
+                sigps.run(program, version, **options)
             for _ in range(1 if isinstance(program, Triangles) else 2):
-                began = time.perf_counter()
-                full = sigps.run(program, version, device="cpu", threads=given.threads)
-                turns.append(time.perf_counter() - began)
-            times["full"].append(min(turns))
+                full = turns.of("full", sigps.run, program, version, **options)
+            times.seconds.setdefault("full_run_ms", []).append(min(turns.seconds["full"]))
             check(np.array_equal(full[key], result[key]), "the result is not that of a full run")
             del full, result, version
-    ms = {name: round(statistics.median(found[1:]) * 1e3, 2) for name, found in times.items()}
-    text = f"apply {ms['apply']:>8.2f} ms  and run {ms['stream']:>8.2f} ms  full run {ms['full']:>8.2f} ms"
-    table.add(
-        {
-            "work": type(program).__name__,
-            "graph": f"kron-{given.scale}",
-            "batch": size,
-            "kind": kind,
-            "apply_ms": ms["apply"],
-            "apply_and_run_ms": ms["stream"],
-            "full_run_ms": ms["full"],
-            "times_faster": round(ms["full"] / ms["stream"], 1),
-            "incremental": paths[1:].count("incremental"),
-        },
-        text,
-    )
 
 
-def batch(graph: sigps.Graph, size: int, kind: str, draw: np.random.Generator) -> tuple[Any, Any]:
-    """Return random edges to insert, and random edges of the first graph to delete."""
-    ids = np.asarray(graph.ids)
-    ends = ids[draw.integers(0, ids.size, (2, size))]
-    inserts = ends[0], ends[1], draw.integers(1, 256, size)
-    at = draw.integers(0, graph.num_edges, size)
-    deletes = ids[np.searchsorted(graph.offsets, at, side="right") - 1], ids[graph.targets[at]]
+def random_edges(graph: sigps.Graph) -> Callable[..., Any]:
+    """Return what draws random edges to insert, and random edges of a graph to delete."""
+    ids, offsets, targets = np.asarray(graph.ids), graph.offsets, graph.targets
+
+    def draw(size: int, kind: str, numbers: np.random.Generator) -> tuple[Any, Any]:
+        ends = ids[numbers.integers(0, ids.size, (2, size))]
+        at = numbers.integers(0, targets.size, size)
+        deletes = ids[np.searchsorted(offsets, at, side="right") - 1], ids[targets[at]]
+        return of_kind(kind, (*ends, numbers.integers(1, 256, size)), deletes)
+
+    return draw
+
+
+def corner_edges(width: int) -> Callable[..., Any]:
+    """Return what draws edges near the corner of a grid that is far from vertex 0, up to two rows and columns long."""
+
+    def draw(size: int, kind: str, numbers: np.random.Generator) -> tuple[Any, Any]:
+        (y, x), (up, left) = (
+            numbers.integers(width - NEAR, width, (2, size)),
+            numbers.integers(0, 3, (2, size)),
+        )
+        inserts = y * width + x, (y - up) * width + x - left, numbers.integers(1, 256, size)
+        y, x = numbers.integers(width - NEAR, width - 1, (2, size))
+        return of_kind(kind, inserts, (y * width + x, y * width + x + 1))
+
+    return draw
+
+
+def of_kind(kind: str, inserts: Any, deletes: Any) -> tuple[Any, Any]:
+    """Return what of a batch its kind has."""
     return (None if kind == "deletes" else inserts), (None if kind == "inserts" else deletes)
 
 
