@@ -154,7 +154,7 @@ def test_full_runs_on_meshes_find_the_fixed_point_at_once(heavy: float) -> None:
 
 @pytest.mark.parametrize("of", [("float64", "int64", True, True), ("uint32", "uint8", False, False)], ids=str)
 def test_kernels_link(of: Any) -> None:
-    assert b"judge_queued_warp_mapped" in link_kernel("live", "sm_90", live.live_macros(*of))
+    assert b"begin_again" in link_kernel("live", "sm_90", live.live_macros(*of))
 
 
 @pytest.mark.usefixtures("host_is_gpu")

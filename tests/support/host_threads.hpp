@@ -137,4 +137,8 @@ template <class T, class U> static T atomicAdd(T *at, U value) {
   *at = found + T(value);
   return found;
 }
-static void atomicOr(uint32_t *at, uint32_t bits) { *at |= bits; }
+static uint32_t atomicOr(uint32_t *at, uint32_t bits) {
+  uint32_t found = *at;
+  *at |= bits;
+  return found;
+}

@@ -1,9 +1,10 @@
 """Rows of edges in the memory of a GPU that change where they lie (`kernels/cuda/live.cu`).
 
-Each row lies in one piece with some room behind it, in any order. A batch finds the edges that it deletes, fills the
-holes with those that it inserts, and moves a row that outgrows its room behind all others. When these have used what
-was left there, all rows are copied to larger arrays. The host knows where rows are, and how long: it plans, and waits
-for nothing.
+Each row lies in one piece with some room behind it, in any order. A batch takes out the edges that it deletes, puts
+those that it inserts behind a row's last, and moves a row that outgrows its room behind all others: a launch, by
+counters and lists on the device. When rows have used what was left behind them, all are copied to larger arrays.
+
+A batch crosses in one copy from pinned memory, with the counters that it begins with.
 """
 
 from __future__ import annotations
@@ -19,15 +20,17 @@ from sigps.device.cuda import Gpu, Kernel, check_fits
 from sigps.engine.gpu.placed_edges import PlacedEdges
 from sigps.kernels.cuda.abi import structure
 
-__all__ = ["THREADS", "Counts", "EditedRows", "RowEdges", "num_blocks"]
+__all__ = ["THREADS", "BatchMemory", "EditedRows", "RowEdges", "num_blocks"]
 
 _ROW_SLACK = 16
 """A row gets room for one part in so many more edges when rows are copied."""
-_MOVED_SLACK, _MOVED_ROOM = 8, 4
-"""A row that is moved gets room for one part in so many more edges, and for so many."""
 _SLACK, _LEAST_ROOM = 8, 1 << 12
 """Arrays have room for one part in so many more edges behind all rows, and for so many at least."""
 THREADS = 256
+_BLOCKS_OF_SM = 4
+_ALIGNMENT = 16
+
+_BATCH, _COUNTS = structure("Batch").dtype, structure("LiveCounts").dtype
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,32 +48,9 @@ class RowEdges:
     weights: NDArray[Any] | None
 
 
-class Counts:
-    """Counters that kernels add to."""
-
-    def __init__(self) -> None:
-        import cupy
-
-        self._dtype = structure("LiveCounts").dtype
-        self.on_device = cupy.zeros(self._dtype.itemsize, dtype=cupy.uint8)
-
-    def set(self, **counts: int) -> None:
-        """Set them to these numbers, the others to 0."""
-        values = np.zeros(1, dtype=self._dtype)
-        for name, count in counts.items():
-            values[name] = count
-        self.on_device.set(values.view(np.uint8))
-
-    def read(self) -> Any:
-        """Wait for the device, and return them."""
-        import cupy
-
-        return cupy.asnumpy(self.on_device).view(self._dtype)[0]
-
-
 def num_blocks(gpu: Gpu, work_items: int, threads_of_item: int = 1) -> int:
-    """Return how many blocks to launch."""
-    return max(1, min(gpu.num_sms * 8, -(-work_items * threads_of_item // THREADS)))
+    """Return how many blocks to launch; so many are resident at once."""
+    return max(1, min(gpu.num_sms * _BLOCKS_OF_SM, -(-work_items * threads_of_item // THREADS)))
 
 
 class EditedRows:
@@ -83,141 +63,163 @@ class EditedRows:
         gpu: The GPU.
 
     Attributes:
-        degrees: [rows], on the host.
+        used: Places that are taken.
     """
 
     def __init__(
         self, placed: PlacedEdges, column: str | None, kernels: Mapping[str, Kernel], gpu: Gpu
     ) -> None:
+        import cupy
+
         self.placed, self._column, self._kernels, self._gpu = placed, column, kernels, gpu
-        self.degrees = placed.degrees_on_host.copy()
-        self._copy_rows(0)
-
-    @property
-    def arrays(self) -> tuple[Any, Any, Any, Any]:
-        """Begins, degrees, ends and weights, as kernels take them."""
-        placed = self.placed
-        return placed.rows.offsets, placed.rows.degrees, placed.ends, self._weights
-
-    @property
-    def weight_type(self) -> np.dtype[Any] | None:
-        """The type of the number that edges have."""
-        return None if self._column is None else np.dtype(self._weights.dtype.name)
+        num_rows = placed.degrees_on_host.size
+        self._pending, self._taken = (cupy.zeros(num_rows, dtype=cupy.uint32) for _ in range(2))
+        self.copy_rows(0)
 
     @property
     def _weights(self) -> Any:
         return self.placed.ends if self._column is None else self.placed.column(self._column)
 
-    def edit(self, inserts: RowEdges, deletes: RowEdges, counts: Counts) -> bool:
-        """Change rows; return whether arrays were replaced. Does not wait.
+    def fill(self, rows: Any) -> None:
+        """Write where rows lie to a `ChangingRows`."""
+        placed = self.placed
+        arrays = {
+            "begins": placed.rows.offsets,
+            "degrees": placed.rows.degrees,
+            "ends": placed.ends,
+            "weights": self._weights,
+            "room": self._room,
+            "pending": self._pending,
+            "taken": self._taken,
+        }
+        for name, array in arrays.items():
+            rows[name] = array.data.ptr
+        rows["size"] = self._size
 
-        Where an edge to delete is not there it is counted in `counts`, and rows are as before but for holes.
-        """
-        import cupy
-
-        touched = np.unique(np.concatenate([inserts.rows, deletes.rows]))
-        if not touched.size:
-            return False
-        order = np.argsort(inserts.rows, kind="stable")
-        first_inserts = np.searchsorted(inserts.rows[order], np.append(touched, ~np.uint32(0)))
-        kinds, first_of_kinds = _kinds(deletes)
-        first_holes = np.searchsorted(np.sort(deletes.rows), np.append(touched, ~np.uint32(0)))
-        before = self.degrees[touched]
-        degrees = before + np.diff(first_inserts).astype(np.uint32) - np.diff(first_holes).astype(np.uint32)
-        is_replaced = self._make_room(touched, degrees)
-        holes = cupy.empty(max(1, deletes.rows.size), dtype=cupy.uint32)
-        begins, on_device, ends, weights = self.arrays
-        if deletes.rows.size:
-            num_kinds = kinds.rows.size
-            self._launch(
-                "find_deleted_block_mapped", num_kinds, THREADS, cupy.asarray(kinds.rows), cupy.asarray(kinds.ends),
-                self._sent(kinds), cupy.asarray(first_of_kinds), np.uint32(num_kinds), begins, on_device, ends,
-                weights, cupy.zeros(num_kinds, dtype=cupy.uint32), holes, counts.on_device,
-            )  # fmt: skip
-        at = RowEdges(
-            inserts.rows[order],
-            inserts.ends[order],
-            None if inserts.weights is None else inserts.weights[order],
-        )
-        self._launch(
-            "edit_rows_thread_mapped", touched.size, 1, cupy.asarray(touched),
-            cupy.asarray(first_holes.astype(np.uint32)), cupy.asarray(first_inserts.astype(np.uint32)),
-            np.uint32(touched.size), holes, cupy.asarray(at.ends), self._sent(at), begins, on_device, ends, weights,
-            counts.on_device,
-        )  # fmt: skip
-        self.degrees[touched] = degrees
-        return is_replaced
-
-    def _sent(self, edges: RowEdges) -> Any:
-        """Return the numbers of edges on the device."""
-        import cupy
-
-        return cupy.asarray(edges.ends if edges.weights is None else edges.weights)
-
-    def _make_room(self, rows: NDArray[np.uint32], degrees: NDArray[np.uint32]) -> bool:
-        """Move rows that are to have more edges than room; return whether arrays were replaced."""
-        import cupy
-
-        sizes = degrees.astype(np.int64)
-        needed = sizes + sizes // _MOVED_SLACK + _MOVED_ROOM
-        moved = np.flatnonzero(degrees > self._room[rows])
-        replaced = self._used + int(needed[moved].sum()) > self._size
-        if replaced:
-            self._copy_rows(int(needed.sum()))
-            moved = np.flatnonzero(degrees > self._room[rows])  # what had more room has less now
-        if not moved.size:
-            return replaced
-        room = needed[moved]
-        places = self._used + np.cumsum(room) - room
-        self._used += int(room.sum())
-        self._room[rows[moved]] = room
-        self._launch(
-            "move_rows_block_mapped", moved.size, THREADS, cupy.asarray(rows[moved]),
-            cupy.asarray(places.astype(np.uint64)), np.uint32(moved.size), *self.arrays,
-        )  # fmt: skip
-        return replaced
-
-    def _copy_rows(self, more: int) -> None:
-        """Copy all rows to arrays with room behind each, and for so many more edges behind all."""
+    def copy_rows(self, more: int) -> None:
+        """Copy all rows to arrays with room behind each, and for so many more edges behind all. Waits."""
         import cupy
 
         rows = self.placed.rows
-        degrees = self.degrees.astype(np.int64)
+        degrees = cupy.asnumpy(rows.degrees).astype(np.int64)
         room = degrees + degrees // _ROW_SLACK
         stops = np.cumsum(room)
         used = int(stops[-1]) if room.size else 0
-        self._used, self._room = used, room.astype(np.uint32)
-        self._size = used + max(used // _SLACK, _LEAST_ROOM) + more
+        self.used, self._size = used, used + max(used // _SLACK, _LEAST_ROOM) + more
         begins = np.full(rows.num_csr_rows + 1, used, dtype=np.uint64)
         begins[: room.size] = stops - room
-        old = self.arrays
-        weight_bytes = 0 if self._column is None else self._weights.itemsize
+        weights = self._weights
+        weight_bytes = 0 if self._column is None else weights.itemsize
         check_fits({"rows with room behind them": (4 + weight_bytes) * self._size})
+        self._room = cupy.asarray(room.astype(np.uint32))
         ends, placed = cupy.empty(self._size, dtype=cupy.uint32), cupy.asarray(begins)
-        weights = ends if self._column is None else cupy.empty(self._size, dtype=self._weights.dtype)
-        self._launch(
-            "copy_rows_warp_mapped", room.size, 32, np.uint32(room.size), *old, placed, ends, weights
-        )
+        moved = ends if self._column is None else cupy.empty(self._size, dtype=weights.dtype)
+        self._kernels["copy_rows_warp_mapped"].launch(
+            num_blocks(self._gpu, room.size, 32),
+            THREADS,
+            (
+                np.uint32(room.size), rows.offsets, rows.degrees, self.placed.ends, weights, placed, ends, moved,
+            ),
+        )  # fmt: skip
         self.placed.replace(
             replace(rows, offsets=placed, num_positions=self._size),
             ends,
-            {} if self._column is None else {self._column: weights},
+            {} if self._column is None else {self._column: moved},
         )
 
-    def _launch(self, name: str, work_items: int, threads_of_item: int, *arguments: Any) -> None:
-        blocks = num_blocks(self._gpu, work_items, threads_of_item)
-        self._kernels[name].launch(blocks, THREADS, arguments)
 
+class BatchMemory:
+    """Where a batch lies, on the host and on the device.
 
-def _kinds(edges: RowEdges) -> tuple[RowEdges, NDArray[np.uint32]]:
-    """Return edges that are equal in all once, in the order of rows, and where each kind's begin; and their number."""
-    keys = (edges.ends, edges.rows) if edges.weights is None else (edges.weights, edges.ends, edges.rows)
-    order = np.lexsort(keys)
-    is_new = np.zeros(order.size, dtype=np.bool_)
-    is_new[:1] = True
-    for key in keys:
-        is_new[1:] |= key[order][1:] != key[order][:-1]
-    first = np.flatnonzero(is_new)
-    at = order[first]
-    kinds = RowEdges(edges.rows[at], edges.ends[at], None if edges.weights is None else edges.weights[at])
-    return kinds, np.append(first, order.size).astype(np.uint32)
+    Args:
+        sides: The out-edges, and the in-edges where they are others.
+        hub_degree: Vertices with more out-edges are hubs.
+
+    Attributes:
+        sides: As they were given.
+        batch: A `Batch` of `live.cu`.
+    """
+
+    def __init__(self, sides: tuple[EditedRows, ...], hub_degree: int) -> None:
+        self.sides = sides
+        self._pinned: Any = None
+        self._on_device: Any = None
+        self.batch = np.zeros((), dtype=_BATCH)
+        self.batch["num_sides"], self.batch["hub_degree"] = len(sides), hub_degree
+        self.point()
+
+    def point(self) -> None:
+        """Take note of where rows lie."""
+        for side, rows in enumerate(self.sides):
+            rows.fill(self.batch["sides"][side])
+
+    def send(self, inserts: RowEdges, deletes: RowEdges) -> None:
+        """Let the next launches read these edges, by their sources. Does not wait for the device.
+
+        They have read the batch before: the host has read the counters since.
+        """
+        import cupy
+
+        batch, parts, size = self.batch, [], _COUNTS.itemsize
+        self._counts = np.zeros((), dtype=_COUNTS)
+        for kind, edges in (("deleted", deletes), ("new", inserts)):
+            for name, values in (("rows", edges.rows), ("ends", edges.ends), ("weights", edges.weights)):
+                if values is not None:
+                    parts.append((f"{kind}_{name}", size, values))
+                    size += -(-values.nbytes // _ALIGNMENT) * _ALIGNMENT
+        num_sent = size
+        scratch = []
+        for side in range(len(self.sides)):
+            for name, count in (
+                ("holes", deletes.rows.size),
+                ("grown", inserts.rows.size),
+                ("places", 2 * inserts.rows.size),
+            ):
+                scratch.append((side, name, size))
+                size += -(-4 * count // _ALIGNMENT) * _ALIGNMENT
+        if self._on_device is None or self._on_device.size < size:
+            room = max(size + size // 2, 1 << 16)
+            self._pinned, self._on_device = (
+                cupy.cuda.alloc_pinned_memory(room),
+                cupy.empty(room, dtype=cupy.uint8),
+            )
+        on_host, first = np.frombuffer(self._pinned, np.uint8, num_sent), self._on_device.data.ptr
+        for name, at, values in parts:
+            on_host[at : at + values.nbytes] = np.ascontiguousarray(values).view(np.uint8)
+            if name.endswith("weights"):
+                batch[name] = first + at
+            else:
+                batch["sides"][0][name] = first + at
+                if len(self.sides) > 1:
+                    turned = name.replace("rows", "ENDS").replace("ends", "rows").replace("ENDS", "ends")
+                    batch["sides"][1][turned] = first + at
+        for side, name, at in scratch:
+            batch["sides"][side][name] = first + at
+        batch["num_deletes"], batch["num_inserts"], batch["counts"] = (
+            deletes.rows.size,
+            inserts.rows.size,
+            first,
+        )
+        self._copy(num_sent)
+
+    def begin_anew(self) -> None:
+        """Set the counters of the batch as they were at first."""
+        self._copy(_COUNTS.itemsize)
+
+    def _copy(self, num_bytes: int) -> None:
+        import cupy
+
+        for side, rows in enumerate(self.sides):
+            self._counts["num_used"][side] = rows.used
+        counts = np.frombuffer(self._pinned, np.uint8, _COUNTS.itemsize)
+        counts[:] = np.frombuffer(self._counts.tobytes(), np.uint8)
+        runtime, stream = cupy.cuda.runtime, cupy.cuda.get_current_stream().ptr
+        runtime.memcpyAsync(
+            self._on_device.data.ptr, self._pinned.ptr, num_bytes, runtime.memcpyHostToDevice, stream
+        )
+
+    def read(self) -> Any:
+        """Wait for the device, and return the counters, a `LiveCounts`."""
+        import cupy
+
+        return cupy.asnumpy(self._on_device[: _COUNTS.itemsize]).view(_COUNTS)[0]

@@ -1,13 +1,15 @@
 """A monotone program that goes on from its last states when edges are inserted and deleted, on one GPU.
 
-As `engine/cpu/live.py`, where what a vertex sends is its key, and nothing else. So a batch is a few kernels
-(`kernels/cuda/live.cu`) and a lease that begins where they leave off:
+As `engine/cpu/live.py`, where what a vertex sends is its key, and nothing else. So a batch is two launches of
+`kernels/cuda/live.cu` and a lease that begins where they leave off:
 
-* rows are changed where they lie (`edited_rows.py`);
+* rows are changed where they lie (`edited_rows.py`), without waiting for the device;
 * vertices that a deleted edge held up are given back their states of superstep 0, and what they held up, and so on:
   a round a step, by keys, which grow along edges;
 * the sources of new edges that improve their targets send their keys again, and so do all in-neighbours of what was
   given back.
+
+The host reads once what they came to, and launches the lease only if there is something to send.
 
 Without numbers on edges keys do not grow, and hold each other up in circles: what loses an edge gets a full run.
 
@@ -36,7 +38,7 @@ from sigps.engine.direction import PULL_GAIN
 from sigps.engine.exchange import Exchange
 from sigps.engine.gpu import snapshot as gpu_snapshot
 from sigps.engine.gpu.components import gpu_components
-from sigps.engine.gpu.edited_rows import THREADS, Counts, EditedRows, RowEdges, num_blocks
+from sigps.engine.gpu.edited_rows import THREADS, BatchMemory, EditedRows, RowEdges, num_blocks
 from sigps.engine.gpu.engine import GpuEngine, GpuProgram
 from sigps.engine.gpu.numbering import DeviceFields
 from sigps.engine.gpu.path_lengths import gpu_path_lengths
@@ -44,13 +46,14 @@ from sigps.engine.gpu.placed_edges import PlacedEdges
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.stats import AT_ONCE, StatsLog, SuperstepStats
 from sigps.graph.graph import Graph
+from sigps.kernels.cuda.abi import structure
 from sigps.kernels.cuda.lease import HUB_DEGREE
 
 __all__ = ["GpuLiveEngine", "find_live_obstacle", "live_macros"]
 
 _TO_THE_END = 1 << 62
 
-_BEGIN, _SUPERSTEP, _ROUND = 64_000_000, 300_000, 5_000_000
+_BEGIN, _SUPERSTEP, _ROUND = 50_000_000, 600_000, 400_000
 """To begin a full run, a superstep and a round of trimming take as long as so many messages on one NVIDIA H200."""
 _FOUND_AT_ONCE = 32
 """A message of what is found at once takes as long as so many of supersteps."""
@@ -58,12 +61,17 @@ _TRIMMING = 4
 """Trimming may cost one part in so many of what a run may."""
 _AT_A_TIME = 64
 """Supersteps between two looks at what a run has cost; as many as before each time after that."""
+_LIVE = structure("Live").dtype
+_MOST_STATES = _LIVE["states"].shape[0]
+_MOST_STAMP = 1 << 31
 
 
 def find_live_obstacle(program: VertexProgram, found: Incremental, graph: Graph) -> str | None:
     """Return why a monotone program does not go on from version to version on a GPU; None where it does."""
     claim = program.monotone
     assert claim is not None
+    if len(program.states) > _MOST_STATES:
+        return f"on a GPU incremental runs are built for programs with up to {_MOST_STATES} states"
     if not found.record_is_key:
         return "on a GPU incremental runs are built for programs that send their keys, and nothing else"
     if program.edge_columns and (claim.column is None or len(program.edge_columns) > 1):
@@ -132,9 +140,13 @@ class GpuLiveEngine:
             else EditedRows(graph.outgoing, self._column, self._kernels, gpu)
         )
         self._num_edges = subgraph.incoming.ends.size
-        self._num_hubs = int(np.count_nonzero(self._outgoing.degrees > HUB_DEGREE))
-        self._counts = Counts()
-        self._prepare_trimming()
+        self._num_hubs = int(np.count_nonzero(graph.outgoing.degrees_on_host > HUB_DEGREE))
+        sides = (self._outgoing,) if self._incoming is self._outgoing else (self._outgoing, self._incoming)
+        self._batches = BatchMemory(sides, HUB_DEGREE)
+        self._is_read = self._changes = True
+        self._size, self._stamp = 0, 1
+        self._launched: int | None = None  # with which limit, and not read yet
+        self._make_room_for_trimming()
         self._point()
 
     def begin(self, name: str, values: NDArray[Any]) -> None:
@@ -155,6 +167,7 @@ class GpuLiveEngine:
         """Run from superstep 0 to the end."""
         import cupy
 
+        self._read()
         if self.obstacle:
             return StatsLog()
         if self._engine.superstep:
@@ -190,6 +203,8 @@ class GpuLiveEngine:
         self.full_cost = _BEGIN + len(stats) * _SUPERSTEP + more
         if not self._last:
             self._last = [values.copy() for values in self._states]
+        self._changes = True
+        self._fill_live()
         return stats
 
     def _found_at_once(self, sent_edges: int) -> SuperstepStats | None:
@@ -225,67 +240,71 @@ class GpuLiveEngine:
     def follow(self, rows: LiveRows) -> None:
         """Change rows as a batch changed the graph's. Does not wait for the device."""
         assert rows.changes is not None
-        inserts, deletes = (self._on_device(edges) for edges in rows.changes)
+        inserts, deletes = (self._by_lid(edges) for edges in rows.changes)
         if inserts.weights is not None and inserts.weights.size and not inserts.weights.min() >= 0:
             self.obstacle = "an edge's number is below 0, so keys do not grow along edges"
-        hubs = np.unique(np.concatenate([inserts.rows, deletes.rows]))
-        before = int(np.count_nonzero(self._outgoing.degrees[hubs] > HUB_DEGREE))
-        self._counts.set()
-        replaced = self._outgoing.edit(inserts, deletes, self._counts)
-        if self._incoming is not self._outgoing:
-            turned = [RowEdges(edges.ends, edges.rows, edges.weights) for edges in (inserts, deletes)]
-            replaced |= self._incoming.edit(turned[0], turned[1], self._counts)
-        self._num_hubs += int(np.count_nonzero(self._outgoing.degrees[hubs] > HUB_DEGREE)) - before
         self._num_edges += inserts.rows.size - deletes.rows.size
-        if self._num_hubs > self._engine._graph.num_hubs:
-            self.obstacle = "more vertices have become hubs than there is room for"
-        if replaced:
+        lease = self._engine._lease
+        lease["num_in_edges"], lease["pull_cost"] = self._num_edges, self._num_edges + self._num_owned
+        self._size = max(inserts.rows.size, deletes.rows.size)
+        self._batches.send(inserts, deletes)
+        self._is_read = False
+        self._edit()
+
+    def _edit(self) -> None:
+        blocks = num_blocks(self._native.gpu, self._size, 32)
+        self._kernels["edit_rows"].launch(blocks, THREADS, (self._batches.batch,), cooperative=True)
+
+    def _read(self) -> Any:
+        """Return what a batch came to, after rows have been made room for; waits for the device."""
+        if self._is_read:
+            return None
+        found = self._batches.read()
+        while found["is_full"]:
+            for side, rows in enumerate(self._batches.sides):
+                rows.copy_rows(2 * (int(found["num_used"][side]) - rows.used))
+            self._batches.point()
+            self._point()
             self._engine._graph.kept.clear()  # of later runs
-        self._point()
+            self._batches.begin_anew()
+            self._edit()
+            if self._launched is not None:
+                self._begin_again(self._launched)
+            found = self._batches.read()
+        self._is_read, self._launched = True, None
+        for side, rows in enumerate(self._batches.sides):
+            rows.used = int(found["num_used"][side])
+        self._num_hubs += int(found["more_hubs"]) - int(found["fewer_hubs"])
+        if found["missing"]:
+            self.obstacle = "an edge that was deleted is not there"
+        elif self._num_hubs > self._engine._graph.num_hubs:
+            self.obstacle = "more vertices have become hubs than there is room for"
+        return found
 
     def widen(self, inserts: EdgeChanges) -> None:
         """Take note of nothing: no bound depends on edges."""
 
     def go_on(self, inserts: EdgeChanges, deletes: EdgeChanges, spending: Spending) -> StatsLog | None:
-        """Go on to the next fixed point; None where deleted edges may part what holds itself up."""
-        import cupy
-
+        """Go on to the next fixed point; None where deleted edges part what holds itself up, or it costs too much."""
         self.refused = ""
         if self.obstacle:
             return None
         if deletes.sources.size and self._column is None:
             self.refused = "an edge was deleted, and keys that edges do not add to hold each other up"
             return None
-        engine, added = self._engine, self._on_device(inserts)
-        marks = cupy.zeros(engine._graph.num_owned, dtype=cupy.uint8)
-        if deletes.sources.size:
-            listed = self._trim(self._on_device(deletes), spending)
-            if listed is None:
-                return None
-            for values, first in zip(self._states, self._first, strict=True):
-                values[listed] = first[listed]
-            self._fates[listed] = 0
-            self._launch(
-                "mark_sources_warp_mapped", listed.size, 32, listed, np.uint32(listed.size),
-                *self._incoming.arrays[:3], *self._senders, marks,
-            )  # fmt: skip
-        if added.rows.size:
-            self._launch(
-                "mark_improving_thread_mapped", added.rows.size, 1, *self._edges(added), *self._senders, marks,
-                self._counts.on_device,
-            )  # fmt: skip
-        sent = marks.astype(cupy.bool_)
-        edges = int((engine._graph.out_degrees[: marks.size] * marks).sum(dtype=cupy.uint64))
-        if self._counts.read()["missing"]:
-            self.obstacle = "an edge that was deleted is not there"
+        engine, memory, superstep = self._engine, self._engine._memory, self._engine.superstep
+        self._begin_again(spending.left // _TRIMMING)
+        found = self._read()
+        if self.obstacle:
             return None
+        self._stamp += int(found["num_rounds"]) + 1
+        edges = int(found["num_sent_edges"])
+        cost = edges + int(found["num_rounds"]) * _ROUND + int(found["num_read"]) // PULL_GAIN
+        if found["is_given_up"] or not spending.take(cost):
+            return None
+        self._changes = bool(found["num_listed"] or edges)
         if not edges:
             return StatsLog()
-        if not spending.take(edges):
-            return None
-        superstep, memory = engine.superstep, engine._memory
-        memory.array(f"records{superstep & 1}", self._keys.dtype)[: marks.size] = self._keys
-        memory.set_senders(superstep & 1, sent)
         engine._control = memory.set_next(superstep, edges, engine._variant.pull_gain, has_retired=False)
         engine._num_small = 0
         stats, ended = StatsLog(), False
@@ -298,17 +317,33 @@ class GpuLiveEngine:
                 return None
         return stats
 
-    def changed(self) -> Callable[[], NDArray[np.int64]]:
+    def _begin_again(self, most_cost: int) -> None:
+        """Find who is to send, for the superstep that comes. Does not wait for the device."""
+        live, memory, parity = self._live, self._engine._memory, self._engine.superstep & 1
+        if self._stamp > _MOST_STAMP:
+            self._stamps[:] = 0
+            self._stamp = 1
+        senders = memory.array(f"sent{parity}", np.uint32)
+        live["batch"], live["stamp"], live["most_cost"] = self._batches.batch, self._stamp, most_cost
+        live["senders"], live["num_words"] = senders.data.ptr, senders.size
+        live["records"] = memory.array(f"records{parity}", self._keys.dtype).data.ptr
+        blocks = num_blocks(self._native.gpu, max(32 * self._size, senders.size // 8))
+        self._kernels["begin_again"].launch(blocks, THREADS, (live,), cooperative=True)
+        self._launched = most_cost
+
+    def changed(self) -> Callable[[], NDArray[np.int64]] | NDArray[np.int64]:
         """Return what brings the local ids of vertices whose states differ from the fixed point before, once.
 
-        O(vertices); does not wait for the device.
+        O(vertices), where anything was sent or given back; does not wait for the device.
         """
         import cupy
 
-        differs = cupy.zeros(self._engine._graph.num_owned, dtype=cupy.bool_)
-        for now, before in zip(self._states, self._last, strict=True):
-            differs |= _bits(now) != _bits(before)
-            before[:] = now
+        if not self._changes:
+            return np.empty(0, dtype=np.int64)
+        differs, live = cupy.empty(self._num_owned, dtype=cupy.bool_), self._live
+        live["differs"] = differs.data.ptr
+        blocks = num_blocks(self._native.gpu, self._num_owned)
+        self._kernels["compare_states_thread_mapped"].launch(blocks, THREADS, (live,))
         return lambda: np.sort(self._order[cupy.asnumpy(cupy.flatnonzero(differs))])
 
     @functools.cached_property
@@ -328,9 +363,8 @@ class GpuLiveEngine:
         return self._states[self._key]
 
     @property
-    def _senders(self) -> tuple[Any, Any, Any]:
-        """Keys, those of superstep 0, and who sent there, as kernels take them."""
-        return self._keys, self._first[self._key], self._sent
+    def _num_owned(self) -> int:
+        return self._engine._graph.num_owned
 
     def _made(self) -> GpuEngine:
         engine = GpuEngine(
@@ -371,59 +405,36 @@ class GpuLiveEngine:
         lease["could_send"] = 0xFFFFFFFF  # nobody counts them
         lease["num_in_edges"], lease["pull_cost"] = self._num_edges, self._num_edges + graph.num_owned
 
-    def _prepare_trimming(self) -> None:
+    def _make_room_for_trimming(self) -> None:
         import cupy
 
-        n = self._engine._graph.num_owned
-        self._round = 0
+        n = self._num_owned
         self._stamps, self._fates = cupy.zeros(n, dtype=cupy.uint32), cupy.zeros(n, dtype=cupy.uint8)
-        self._queues = [cupy.empty(n, dtype=cupy.uint32) for _ in range(2)]
-        self._listed, self._expanding = (cupy.empty(n, dtype=cupy.uint32) for _ in range(2))
+        self._lists = [cupy.empty(n, dtype=cupy.uint32) for _ in range(5)]
 
-    def _trim(self, deleted: RowEdges, spending: Spending) -> Any:
-        """Return the vertices that nothing holds up any more; and those whose other states may have lost their source.
+    def _fill_live(self) -> None:
+        """Tell kernels where states are."""
+        self._live = live = np.zeros((), dtype=_LIVE)
+        arrays: tuple[tuple[str, list[Any]], ...] = (
+            ("states", self._states),
+            ("first", self._first),
+            ("before", self._last),
+            ("queues", self._lists[:2]),
+            ("expanding", self._lists[2:4]),
+        )
+        for name, values in arrays:
+            for i, array in enumerate(values):
+                live[name][i] = array.data.ptr
+        for name, array in (
+            ("sent", self._sent), ("fates", self._fates), ("stamps", self._stamps), ("listed", self._lists[4]),
+        ):  # fmt: skip
+            live[name] = array.data.ptr
+        live["num_states"], live["num_rows"], live["key"] = len(self._states), self._num_owned, self._key
+        live["bytes"][: len(self._states)] = [values.itemsize for values in self._states]
+        live["lists_held"] = self._has_witnesses
+        live["cost_of_round"], live["edges_of_message"] = _ROUND, PULL_GAIN
 
-        They are on the device, each once. None where there is an obstacle, or too little is left to spend.
-        """
-        queue, following = self._queues
-        self._round += 1
-        self._launch(
-            "find_tight_thread_mapped", deleted.rows.size, 1, *self._edges(deleted), *self._senders,
-            np.uint32(self._round), self._stamps, queue, self._counts.on_device,
-        )  # fmt: skip
-        found = self._counts.read()
-        if found["missing"]:
-            self.obstacle = "an edge that was deleted is not there"
-            return None
-        num_queued = int(found["queued"])
-        num_listed = 0
-        most = spending.left // _TRIMMING
-        while num_queued:
-            self._counts.set(listed=num_listed)
-            self._launch(
-                "judge_queued_warp_mapped", num_queued, 32, queue, np.uint32(num_queued), *self._incoming.arrays,
-                *self._senders, np.uint32(self._has_witnesses), self._fates, self._listed, self._expanding,
-                self._counts.on_device,
-            )  # fmt: skip
-            found = self._counts.read()
-            num_listed, num_expanding = int(found["listed"]), int(found["expanding"])
-            cost = _ROUND + int(found["edges"]) // PULL_GAIN
-            most -= cost
-            if most < 0 or not spending.take(cost):
-                return None
-            if not num_expanding:
-                break
-            self._round += 1
-            self._launch(
-                "queue_dependent_warp_mapped", num_expanding, 32, self._expanding, np.uint32(num_expanding),
-                *self._outgoing.arrays, self._keys, self._fates, np.uint32(self._round), self._stamps, following,
-                self._counts.on_device,
-            )  # fmt: skip
-            num_queued = int(self._counts.read()["queued"])
-            queue, following = following, queue
-        return self._listed[:num_listed]
-
-    def _on_device(self, edges: EdgeChanges) -> RowEdges:
+    def _by_lid(self, edges: EdgeChanges) -> RowEdges:
         """Return edges by the local ids of the device, on the host."""
         lids = self._engine._graph.numbering.lids_on_host
         weights = None
@@ -432,22 +443,6 @@ class GpuLiveEngine:
             weights = edges.columns.get(self._column, np.ones(edges.sources.size)).astype(dtype, copy=False)
         return RowEdges(lids[edges.sources], lids[edges.targets], weights)
 
-    def _edges(self, edges: RowEdges) -> tuple[Any, Any, Any, np.uint32]:
-        """Return edges as kernels take them: sources, targets, numbers, and how many."""
-        import cupy
-
-        sources, targets = cupy.asarray(edges.rows), cupy.asarray(edges.ends)
-        weights = targets if edges.weights is None else cupy.asarray(edges.weights)
-        return sources, targets, weights, np.uint32(edges.rows.size)
-
-    def _launch(self, name: str, work_items: int, threads_of_item: int, *arguments: Any) -> None:
-        blocks = num_blocks(self._native.gpu, work_items, threads_of_item)
-        self._kernels[name].launch(blocks, THREADS, arguments)
-
-
-def _bits(values: Any) -> Any:
-    return values.view(f"u{values.dtype.itemsize}")
-
 
 @functools.cache
 @spent_on("compile")
@@ -455,17 +450,7 @@ def _kernels(gpu: Gpu, key: str, weight: str, takes_min: bool, has_column: bool)
     from sigps.device.linking import link_kernel
 
     module = Module(link_kernel("live", gpu.arch, live_macros(key, weight, takes_min, has_column)))
-    names = (
-        "copy_rows_warp_mapped",
-        "move_rows_block_mapped",
-        "find_deleted_block_mapped",
-        "edit_rows_thread_mapped",
-        "find_tight_thread_mapped",
-        "judge_queued_warp_mapped",
-        "queue_dependent_warp_mapped",
-        "mark_sources_warp_mapped",
-        "mark_improving_thread_mapped",
-    )
+    names = "copy_rows_warp_mapped", "edit_rows", "begin_again", "compare_states_thread_mapped"
     return {name: module.kernel(name) for name in names}
 
 

@@ -5,23 +5,19 @@
 // edge's number added to it where SIGPS_ADDS.
 //
 // A row lies in one piece from its begin on, in any order, with room of its own
-// behind it. An edge that is deleted leaves a hole, which an inserted one or
-// the row's last fills.
+// behind it. An edge that is deleted leaves a hole, which the row's last fills;
+// one that is inserted goes behind the row's last.
 //
-//   begins:  [rows]      where each row begins in `ends`
-//   degrees: [rows]
-//   keys, first: [rows]  now, and after superstep 0
-//   sent:    [rows]      1: sent in superstep 0
-//   fates:   [rows]      0, or what became of a vertex that was looked at
-//   stamps:  [rows]      the last round in which a vertex was queued
-//
-// Schedule: any number of blocks; by name a thread, a warp or a block a work
-// item.
+// Schedule: `edit_rows` and `begin_again` are cooperative launches, of phases
+// with a barrier between; how many blocks there are does not matter, if they
+// fit (four on a multiprocessor do). Rows of many edges are read by a block
+// each, others by a warp.
 //
 // Macros: SIGPS_KEY, SIGPS_WEIGHT, types; SIGPS_TAKES_MIN; SIGPS_ADDS;
 // SIGPS_COLUMNS, 1: edges have a number, else nobody reads `weights`.
 
 #include "edges.cuh"
+#include "grid.cuh"
 
 using namespace sigps;
 
@@ -32,15 +28,82 @@ using Weight = SIGPS_WEIGHT;
 
 constexpr uint32_t ALL_LANES = ~0u;
 constexpr uint32_t HOLE = ~0u;
+constexpr uint32_t NOT_FOUND = ~0u;
+constexpr uint64_t STAYS = ~0ull;
+constexpr uint32_t MANY = 1024; // edges of a row that takes a block
+constexpr uint32_t AT_ONCE = 8; // edges that a thread of such a block looks at
+constexpr uint32_t MOVED_SLACK = 8, MOVED_ROOM = 4; // room of a row that moves
 
 // TRIMMED: nothing holds its key up. HELD: something does, but its other states
 // may have come from elsewhere.
 enum Fate : uint8_t { UNSEEN = 0, TRIMMED = 1, HELD = 2 };
 
-// Lists that kernels append to, and the edges that they read to judge.
+// What a batch came to. It begins with zeros, but for num_used, and a barrier
+// that is not in use.
 struct LiveCounts {
-  uint32_t queued, listed, expanding, missing;
-  unsigned long long edges;
+  unsigned long long num_used[2];    // places that rows of a side take
+  unsigned long long num_read;       // edges, to judge
+  unsigned long long num_sent_edges; // out-edges of the marked
+  uint32_t missing;                  // deleted edges that are not there
+  uint32_t is_full; // num_used is more than there is: nothing was changed
+  uint32_t num_grown[2];
+  uint32_t more_hubs, fewer_hubs;
+  uint32_t num_queued[2];    // by round
+  uint32_t num_expanding[2]; // by round
+  uint32_t num_listed, num_rounds, is_given_up;
+  Barrier barrier;
+};
+
+// Rows, and how a batch changes them. Between launches `pending` and `taken`
+// are zeros.
+struct ChangingRows {
+  uint64_t *begins;  // [rows] where each begins in `ends`
+  uint32_t *degrees; // [rows]
+  uint32_t *ends;
+  Weight *weights;
+  uint32_t *room;               // [rows] places of each
+  uint32_t *pending;            // [rows] edges to insert, then holes
+  uint32_t *taken;              // [rows] of its last edges, by holes
+  uint64_t size;                // places of all
+  const uint32_t *deleted_rows; // [deletes]
+  const uint32_t *deleted_ends; // [deletes]
+  uint32_t *holes;              // [deletes] where each was in its row
+  const uint32_t *new_rows;     // [inserts]
+  const uint32_t *new_ends;     // [inserts]
+  uint32_t *grown;              // [inserts] the rows that get edges
+  uint64_t *places;             // [inserts] where each of these moves
+};
+
+struct Batch {
+  ChangingRows sides[2]; // out-edges, and in-edges where they are others
+  const Weight *deleted_weights;
+  const Weight *new_weights;
+  uint32_t num_sides, num_deletes, num_inserts, hub_degree;
+  LiveCounts *counts;
+};
+
+// States, and what a program goes on with. keys, first: now, and after
+// superstep 0.
+struct Live {
+  Batch batch;
+  void *states[8];   // [rows] each
+  void *first[8];    // after superstep 0
+  void *before[8];   // of the fixed point before
+  uint32_t bytes[8]; // of a value
+  uint32_t num_states, num_rows, num_words;
+  uint32_t stamp;      // above all in `stamps`
+  uint32_t lists_held; // whether states beside the key come with it
+  uint32_t key;        // which state it is
+  unsigned long long most_cost, cost_of_round, edges_of_message;
+  const uint8_t *sent;    // [rows] 1: sent in superstep 0
+  uint8_t *fates;         // [rows] zeros between batches
+  uint32_t *stamps;       // [rows] when a vertex was queued last
+  uint32_t *queues[2];    // [rows] by round
+  uint32_t *expanding[2]; // [rows] by round: trimmed in it
+  uint32_t *listed;       // [rows] trimmed, or HELD
+  uint32_t *senders;      // [num_words] bits of the marked
+  Key *records;           // [rows] what they send
+  uint8_t *differs;       // [rows] whether states are others than before
 };
 
 __device__ inline bool is_better(Key a, Key b) {
@@ -52,10 +115,17 @@ __device__ inline Key message_of(Key key, const Weight *weights,
   return SIGPS_ADDS ? Key(key + Key(weights[edge])) : key;
 }
 
+__device__ inline Key key_of(const Live &live, uint32_t v) {
+  return static_cast<const Key *>(live.states[live.key])[v];
+}
+
+__device__ inline Key first_key_of(const Live &live, uint32_t v) {
+  return static_cast<const Key *>(live.first[live.key])[v];
+}
+
 // Whether a vertex has sent its key.
-__device__ inline bool has_sent(const uint8_t *sent, const Key *keys,
-                                const Key *first, uint32_t v) {
-  return sent[v] || keys[v] != first[v];
+__device__ inline bool has_sent(const Live &live, uint32_t v) {
+  return live.sent[v] || key_of(live, v) != first_key_of(live, v);
 }
 
 __device__ inline uint32_t lane() { return threadIdx.x % 32; }
@@ -67,6 +137,473 @@ __device__ inline uint32_t first_thread() {
   return blockIdx.x * blockDim.x + threadIdx.x;
 }
 __device__ inline uint32_t num_threads() { return gridDim.x * blockDim.x; }
+
+__device__ inline uint64_t room_for(uint32_t degree) {
+  return uint64_t(degree) + degree / MOVED_SLACK + MOVED_ROOM;
+}
+
+__device__ inline unsigned long long sum_of_warp(unsigned long long value) {
+  for (uint32_t step = 16; step > 0; step /= 2)
+    value += __shfl_xor_sync(ALL_LANES, value, step);
+  return value;
+}
+
+// Counts what each row gets, and lists these rows.
+__device__ void count_inserts(const Batch &batch, uint32_t side) {
+  const ChangingRows &rows = batch.sides[side];
+  for (uint32_t i = first_thread(); i < batch.num_inserts; i += num_threads()) {
+    uint32_t row = rows.new_rows[i];
+    if (atomicAdd(&rows.pending[row], 1u) == 0)
+      rows.grown[atomicAdd(&batch.counts->num_grown[side], 1u)] = row;
+  }
+}
+
+// Finds places for rows that outgrow their room.
+__device__ void find_places(const Batch &batch, uint32_t side) {
+  const ChangingRows &rows = batch.sides[side];
+  uint32_t count = batch.counts->num_grown[side];
+  for (uint32_t k = first_thread(); k < count; k += num_threads()) {
+    uint32_t row = rows.grown[k], size = rows.degrees[row] + rows.pending[row];
+    rows.places[k] = STAYS;
+    if (size > rows.room[row])
+      rows.places[k] =
+          atomicAdd(&batch.counts->num_used[side],
+                    static_cast<unsigned long long>(room_for(size)));
+  }
+}
+
+__device__ inline void copy_row(const ChangingRows &rows, uint64_t from,
+                                uint64_t to, uint32_t degree, uint32_t first,
+                                uint32_t step) {
+  for (uint32_t i = first; i < degree; i += step) {
+    rows.ends[to + i] = rows.ends[from + i];
+    if (SIGPS_COLUMNS)
+      rows.weights[to + i] = rows.weights[from + i];
+  }
+}
+
+__device__ inline void settle(const ChangingRows &rows, uint32_t row,
+                              uint64_t to) {
+  if (to != STAYS) {
+    rows.begins[row] = to;
+    rows.room[row] = room_for(rows.degrees[row] + rows.pending[row]);
+  }
+  rows.pending[row] = 0;
+}
+
+// Moves rows to their places.
+__device__ void move_rows(const Batch &batch, uint32_t side) {
+  const ChangingRows &rows = batch.sides[side];
+  uint32_t count = batch.counts->num_grown[side];
+  for (uint32_t k = first_warp(); k < count; k += num_warps()) {
+    uint32_t row = rows.grown[k], degree = rows.degrees[row];
+    uint64_t to = rows.places[k];
+    if (to != STAYS && degree > MANY)
+      continue;
+    if (to != STAYS)
+      copy_row(rows, rows.begins[row], to, degree, lane(), 32);
+    __syncwarp(); // all have read where it was
+    if (lane() == 0)
+      settle(rows, row, to);
+  }
+  for (uint32_t k = blockIdx.x; k < count; k += gridDim.x) {
+    uint32_t row = rows.grown[k], degree = rows.degrees[row];
+    uint64_t to = rows.places[k];
+    if (to == STAYS || degree <= MANY)
+      continue;
+    copy_row(rows, rows.begins[row], to, degree, threadIdx.x, blockDim.x);
+    __syncthreads();
+    if (threadIdx.x == 0)
+      settle(rows, row, to);
+  }
+}
+
+__device__ inline bool matches(const Batch &batch, const ChangingRows &rows,
+                               uint32_t j, uint64_t at) {
+  return rows.ends[at] == rows.deleted_ends[j] &&
+         (!SIGPS_COLUMNS || rows.weights[at] == batch.deleted_weights[j]);
+}
+
+// Makes a hole of an edge, unless another thread was first.
+__device__ inline bool takes_out(const ChangingRows &rows, uint32_t j,
+                                 uint64_t begin, uint32_t i) {
+  uint32_t end = rows.deleted_ends[j];
+  if (atomicCAS(&rows.ends[begin + i], end, HOLE) != end)
+    return false;
+  rows.holes[j] = i;
+  return true;
+}
+
+__device__ inline void count_hole(const Batch &batch, const ChangingRows &rows,
+                                  uint32_t j, bool is_found) {
+  if (is_found)
+    atomicAdd(&rows.pending[rows.deleted_rows[j]], 1u);
+  else
+    atomicAdd(&batch.counts->missing, 1u);
+}
+
+// The least place of a row from `from` on that matches a deleted edge. By a
+// whole block.
+__device__ uint32_t find_from(const Batch &batch, const ChangingRows &rows,
+                              uint32_t j, uint32_t from) {
+  __shared__ uint32_t least;
+  uint32_t row = rows.deleted_rows[j], degree = rows.degrees[row];
+  uint64_t begin = rows.begins[row];
+  for (uint32_t base = from; base < degree; base += AT_ONCE * blockDim.x) {
+    uint32_t mine = NOT_FOUND;
+    for (uint32_t k = 0; k < AT_ONCE; k++) {
+      uint32_t i = base + k * blockDim.x + threadIdx.x;
+      if (i < degree && matches(batch, rows, j, begin + i))
+        mine = min(mine, i);
+    }
+    if (threadIdx.x == 0)
+      least = NOT_FOUND;
+    if (__syncthreads_or(mine != NOT_FOUND)) {
+      if (mine != NOT_FOUND)
+        atomicMin(&least, mine);
+      __syncthreads();
+      uint32_t found = least;
+      __syncthreads();
+      return found;
+    }
+  }
+  return NOT_FOUND;
+}
+
+// Makes a hole of each deleted edge: of parallel ones that are equal, another
+// one for each.
+__device__ void find_deleted(const Batch &batch, uint32_t side) {
+  const ChangingRows &rows = batch.sides[side];
+  for (uint32_t j = first_warp(); j < batch.num_deletes; j += num_warps()) {
+    uint32_t row = rows.deleted_rows[j], degree = rows.degrees[row];
+    uint64_t begin = rows.begins[row];
+    if (degree > MANY)
+      continue;
+    bool is_found = false;
+    for (uint32_t base = 0; base < degree && !is_found; base += 32) {
+      uint32_t i = base + lane();
+      bool is_one = i < degree && matches(batch, rows, j, begin + i);
+      uint32_t those = __ballot_sync(ALL_LANES, is_one);
+      for (; those != 0 && !is_found; those &= those - 1) {
+        bool is_mine = lane() == uint32_t(__ffs(those)) - 1 &&
+                       takes_out(rows, j, begin, i);
+        is_found = __ballot_sync(ALL_LANES, is_mine) != 0;
+      }
+    }
+    if (lane() == 0)
+      count_hole(batch, rows, j, is_found);
+  }
+  for (uint32_t j = blockIdx.x; j < batch.num_deletes; j += gridDim.x) {
+    uint32_t row = rows.deleted_rows[j];
+    if (rows.degrees[row] <= MANY)
+      continue;
+    bool is_found = false;
+    for (uint32_t from = 0; !is_found;) {
+      uint32_t i = find_from(batch, rows, j, from);
+      if (i == NOT_FOUND)
+        break;
+      bool is_mine =
+          threadIdx.x == 0 && takes_out(rows, j, rows.begins[row], i);
+      is_found = __syncthreads_or(is_mine);
+      from = i + 1;
+    }
+    if (threadIdx.x == 0)
+      count_hole(batch, rows, j, is_found);
+  }
+}
+
+// Fills the holes in front of where rows are to end with their last edges.
+__device__ void close_holes(const Batch &batch, uint32_t side) {
+  const ChangingRows &rows = batch.sides[side];
+  for (uint32_t j = first_thread(); j < batch.num_deletes; j += num_threads()) {
+    uint32_t row = rows.deleted_rows[j];
+    uint32_t size = rows.degrees[row] - rows.pending[row];
+    if (rows.holes[j] >= size)
+      continue;
+    uint64_t begin = rows.begins[row], to = begin + rows.holes[j], from;
+    do
+      from = begin + size + atomicAdd(&rows.taken[row], 1u);
+    while (rows.ends[from] == HOLE);
+    rows.ends[to] = rows.ends[from];
+    if (SIGPS_COLUMNS)
+      rows.weights[to] = rows.weights[from];
+  }
+}
+
+__device__ void shorten_rows(const Batch &batch, uint32_t side) {
+  const ChangingRows &rows = batch.sides[side];
+  for (uint32_t j = first_thread(); j < batch.num_deletes; j += num_threads()) {
+    uint32_t row = rows.deleted_rows[j];
+    uint32_t num_holes = atomicExch(&rows.pending[row], 0u);
+    if (num_holes == 0)
+      continue;
+    uint32_t degree = rows.degrees[row];
+    rows.degrees[row] = degree - num_holes;
+    rows.taken[row] = 0;
+    if (side == 0 && degree > batch.hub_degree &&
+        degree - num_holes <= batch.hub_degree)
+      atomicAdd(&batch.counts->fewer_hubs, 1u);
+  }
+}
+
+__device__ void write_inserts(const Batch &batch, uint32_t side) {
+  const ChangingRows &rows = batch.sides[side];
+  for (uint32_t i = first_thread(); i < batch.num_inserts; i += num_threads()) {
+    uint32_t row = rows.new_rows[i];
+    uint32_t degree = atomicAdd(&rows.degrees[row], 1u);
+    uint64_t at = rows.begins[row] + degree;
+    rows.ends[at] = rows.new_ends[i];
+    if (SIGPS_COLUMNS)
+      rows.weights[at] = batch.new_weights[i];
+    if (side == 0 && degree == batch.hub_degree)
+      atomicAdd(&batch.counts->more_hubs, 1u);
+  }
+}
+
+// Queues the targets of deleted edges that made their very keys.
+__device__ void find_tight(const Live &live) {
+  const Batch &batch = live.batch;
+  for (uint32_t j = first_thread(); j < batch.num_deletes; j += num_threads()) {
+    uint32_t s = batch.sides[0].deleted_rows[j];
+    uint32_t t = batch.sides[0].deleted_ends[j];
+    if (has_sent(live, s) &&
+        message_of(key_of(live, s), batch.deleted_weights, j) ==
+            key_of(live, t) &&
+        atomicExch(&live.stamps[t], live.stamp) != live.stamp)
+      live.queues[0][atomicAdd(&batch.counts->num_queued[0], 1u)] = t;
+  }
+}
+
+// Whether an in-edge of v, which has key `key`, is from one with a smaller key
+// that was not trimmed, and makes the very key.
+__device__ inline bool holds_up(const Live &live, const ChangingRows &incoming,
+                                uint64_t edge, Key key) {
+  uint32_t s = incoming.ends[edge];
+  Key theirs = key_of(live, s);
+  return is_better(theirs, key) && live.fates[s] != TRIMMED &&
+         has_sent(live, s) && message_of(theirs, incoming.weights, edge) == key;
+}
+
+// Whether a queued vertex is to be judged.
+__device__ inline bool is_open(const Live &live, uint32_t v) {
+  return live.fates[v] != TRIMMED &&
+         is_better(key_of(live, v), first_key_of(live, v));
+}
+
+// By one thread.
+__device__ void give_verdict(const Live &live, uint32_t round, uint32_t v,
+                             bool is_held, uint32_t num_read) {
+  LiveCounts *counts = live.batch.counts;
+  atomicAdd(&counts->num_read, static_cast<unsigned long long>(num_read));
+  if (is_held && !live.lists_held)
+    return;
+  if (live.fates[v] == UNSEEN)
+    live.listed[atomicAdd(&counts->num_listed, 1u)] = v;
+  live.fates[v] = HELD; // or TRIMMED, when all have been judged
+  if (!is_held)
+    live.expanding[round & 1]
+                  [atomicAdd(&counts->num_expanding[round & 1], 1u)] = v;
+}
+
+// Judges queued vertices: whether something that was not trimmed in rounds
+// before holds them up. If that is trimmed in this round, it queues them again.
+__device__ void judge(const Live &live, const ChangingRows &incoming,
+                      uint32_t round, uint32_t count) {
+  const uint32_t *queue = live.queues[round & 1];
+  for (uint32_t k = first_warp(); k < count; k += num_warps()) {
+    uint32_t v = queue[k], degree = incoming.degrees[v], num_read = 0;
+    if (degree > MANY || !is_open(live, v))
+      continue;
+    Key key = key_of(live, v);
+    bool is_held = false;
+    for (uint32_t base = 0; base < degree && !is_held; base += 32) {
+      uint32_t i = base + lane();
+      bool holds =
+          i < degree && holds_up(live, incoming, incoming.begins[v] + i, key);
+      is_held = __ballot_sync(ALL_LANES, holds) != 0;
+      num_read = min(degree, base + 32);
+    }
+    __syncwarp();
+    if (lane() == 0)
+      give_verdict(live, round, v, is_held, num_read);
+  }
+  for (uint32_t k = blockIdx.x; k < count; k += gridDim.x) {
+    uint32_t v = queue[k], degree = incoming.degrees[v], num_read = 0;
+    if (degree <= MANY || !is_open(live, v))
+      continue;
+    Key key = key_of(live, v);
+    bool is_held = false;
+    for (uint32_t base = 0; base < degree && !is_held;
+         base += AT_ONCE * blockDim.x) {
+      bool holds = false;
+      for (uint32_t n = 0; n < AT_ONCE; n++) {
+        uint32_t i = base + n * blockDim.x + threadIdx.x;
+        holds |=
+            i < degree && holds_up(live, incoming, incoming.begins[v] + i, key);
+      }
+      is_held = __syncthreads_or(holds);
+      num_read = min(degree, base + AT_ONCE * blockDim.x);
+    }
+    if (threadIdx.x == 0)
+      give_verdict(live, round, v, is_held, num_read);
+  }
+}
+
+__device__ inline void queue_dependent(const Live &live,
+                                       const ChangingRows &outgoing,
+                                       uint32_t round, uint64_t edge, Key key) {
+  uint32_t t = outgoing.ends[edge], stamp = live.stamp + round + 1;
+  if (live.fates[t] != TRIMMED &&
+      message_of(key, outgoing.weights, edge) == key_of(live, t) &&
+      atomicExch(&live.stamps[t], stamp) != stamp)
+    live.queues[(round + 1) & 1][atomicAdd(
+        &live.batch.counts->num_queued[(round + 1) & 1], 1u)] = t;
+}
+
+// Trims vertices, and queues what they may have held up.
+__device__ void expand(const Live &live, const ChangingRows &outgoing,
+                       uint32_t round, uint32_t count) {
+  const uint32_t *expanding = live.expanding[round & 1];
+  for (uint32_t k = first_warp(); k < count; k += num_warps()) {
+    uint32_t v = expanding[k], degree = outgoing.degrees[v];
+    if (degree > MANY)
+      continue;
+    if (lane() == 0)
+      live.fates[v] = TRIMMED;
+    for (uint32_t i = lane(); i < degree; i += 32)
+      queue_dependent(live, outgoing, round, outgoing.begins[v] + i,
+                      key_of(live, v));
+  }
+  for (uint32_t k = blockIdx.x; k < count; k += gridDim.x) {
+    uint32_t v = expanding[k], degree = outgoing.degrees[v];
+    if (degree <= MANY)
+      continue;
+    if (threadIdx.x == 0)
+      live.fates[v] = TRIMMED;
+    for (uint32_t i = threadIdx.x; i < degree; i += blockDim.x)
+      queue_dependent(live, outgoing, round, outgoing.begins[v] + i,
+                      key_of(live, v));
+  }
+}
+
+// Copies a value of a state from one array to another.
+__device__ inline void copy_value(void *to, const void *from, uint32_t v,
+                                  uint32_t bytes) {
+  if (bytes == 8)
+    static_cast<uint64_t *>(to)[v] = static_cast<const uint64_t *>(from)[v];
+  else if (bytes == 4)
+    static_cast<uint32_t *>(to)[v] = static_cast<const uint32_t *>(from)[v];
+  else if (bytes == 2)
+    static_cast<uint16_t *>(to)[v] = static_cast<const uint16_t *>(from)[v];
+  else
+    static_cast<uint8_t *>(to)[v] = static_cast<const uint8_t *>(from)[v];
+}
+
+__device__ inline bool are_equal(const void *a, const void *b, uint32_t v,
+                                 uint32_t bytes) {
+  if (bytes == 8)
+    return static_cast<const uint64_t *>(a)[v] ==
+           static_cast<const uint64_t *>(b)[v];
+  if (bytes == 4)
+    return static_cast<const uint32_t *>(a)[v] ==
+           static_cast<const uint32_t *>(b)[v];
+  if (bytes == 2)
+    return static_cast<const uint16_t *>(a)[v] ==
+           static_cast<const uint16_t *>(b)[v];
+  return static_cast<const uint8_t *>(a)[v] ==
+         static_cast<const uint8_t *>(b)[v];
+}
+
+// Gives listed vertices back their states of superstep 0.
+__device__ void reset_listed(const Live &live, uint32_t count) {
+  for (uint32_t k = first_thread(); k < count; k += num_threads()) {
+    uint32_t v = live.listed[k];
+    for (uint32_t i = 0; i < live.num_states; i++)
+      copy_value(live.states[i], live.first[i], v, live.bytes[i]);
+    live.fates[v] = UNSEEN;
+  }
+}
+
+// Lets a vertex send its key; returns its out-edges where no other thread did.
+__device__ inline uint32_t mark(const Live &live, uint32_t v) {
+  uint32_t bit = 1u << v % 32;
+  if (atomicOr(&live.senders[v / 32], bit) & bit)
+    return 0;
+  live.records[v] = key_of(live, v);
+  return live.batch.sides[0].degrees[v];
+}
+
+// Marks the in-neighbours of listed vertices that have sent their keys; returns
+// out-edges of theirs.
+__device__ unsigned long long
+mark_sources(const Live &live, const ChangingRows &incoming, uint32_t count) {
+  unsigned long long edges = 0;
+  auto mark_source = [&](uint64_t edge) {
+    uint32_t s = incoming.ends[edge];
+    if (has_sent(live, s))
+      edges += mark(live, s);
+  };
+  for (uint32_t k = first_warp(); k < count; k += num_warps()) {
+    uint32_t v = live.listed[k], degree = incoming.degrees[v];
+    if (degree > MANY)
+      continue;
+    for (uint32_t i = lane(); i < degree; i += 32)
+      mark_source(incoming.begins[v] + i);
+  }
+  for (uint32_t k = blockIdx.x; k < count; k += gridDim.x) {
+    uint32_t v = live.listed[k], degree = incoming.degrees[v];
+    if (degree <= MANY)
+      continue;
+    for (uint32_t i = threadIdx.x; i < degree; i += blockDim.x)
+      mark_source(incoming.begins[v] + i);
+  }
+  return edges;
+}
+
+// Marks the sources of inserted edges that improve their targets.
+__device__ unsigned long long mark_improving(const Live &live) {
+  const Batch &batch = live.batch;
+  unsigned long long edges = 0;
+  for (uint32_t i = first_thread(); i < batch.num_inserts; i += num_threads()) {
+    uint32_t s = batch.sides[0].new_rows[i], t = batch.sides[0].new_ends[i];
+    if (has_sent(live, s) &&
+        is_better(message_of(key_of(live, s), batch.new_weights, i),
+                  key_of(live, t)))
+      edges += mark(live, s);
+  }
+  return edges;
+}
+
+// Finds what deleted edges held up, and what these held up, and so on; returns
+// how many vertices are listed, or NOT_FOUND where it cost too much.
+__device__ uint32_t trim(const Live &live, const ChangingRows &incoming,
+                         uint32_t &generation) {
+  LiveCounts *counts = live.batch.counts;
+  bool clears = first_thread() == 0;
+  find_tight(live);
+  wait_for_all(&counts->barrier, generation);
+  for (uint32_t round = 0;; round++) {
+    uint32_t num_queued = counts->num_queued[round & 1];
+    if (num_queued == 0)
+      return counts->num_listed;
+    judge(live, incoming, round, num_queued);
+    wait_for_all(&counts->barrier, generation);
+    bool is_spent = (round + 1) * live.cost_of_round +
+                        counts->num_read / live.edges_of_message >
+                    live.most_cost;
+    uint32_t num_expanding = counts->num_expanding[round & 1];
+    if (clears) {
+      counts->num_rounds = round + 1;
+      counts->is_given_up = is_spent;
+      counts->num_queued[round & 1] = 0;
+      counts->num_expanding[(round + 1) & 1] = 0;
+    }
+    if (is_spent)
+      return NOT_FOUND;
+    expand(live, live.batch.sides[0], round, num_expanding);
+    wait_for_all(&counts->barrier, generation);
+  }
+}
 
 } // namespace
 
@@ -86,201 +623,95 @@ extern "C" __global__ void __launch_bounds__(256)
   }
 }
 
-// Moves some rows to unused places of the same arrays.
-extern "C" __global__ void __launch_bounds__(256)
-    move_rows_block_mapped(const uint32_t *rows, const uint64_t *places,
-                           uint32_t num_moved, uint64_t *begins,
-                           const uint32_t *degrees, uint32_t *ends,
-                           Weight *weights) {
-  for (uint32_t k = blockIdx.x; k < num_moved; k += gridDim.x) {
-    uint64_t from = begins[rows[k]], to = places[k];
-    uint32_t degree = degrees[rows[k]];
-    for (uint32_t i = threadIdx.x; i < degree; i += blockDim.x) {
-      ends[to + i] = ends[from + i];
-      if (SIGPS_COLUMNS)
-        weights[to + i] = weights[from + i];
+// Changes rows as a batch says. Where there is no room for them, nothing is
+// changed; where an edge to delete is missing, rows are of no use any more.
+extern "C" __global__ void __launch_bounds__(256, 4)
+    edit_rows(const __grid_constant__ Batch batch) {
+  LiveCounts *counts = batch.counts;
+  uint32_t generation = load_acquire(&counts->barrier.generation);
+  if (batch.num_inserts > 0) {
+    for (uint32_t side = 0; side < batch.num_sides; side++)
+      count_inserts(batch, side);
+    wait_for_all(&counts->barrier, generation);
+    for (uint32_t side = 0; side < batch.num_sides; side++)
+      find_places(batch, side);
+    wait_for_all(&counts->barrier, generation);
+    bool is_full = false;
+    for (uint32_t side = 0; side < batch.num_sides; side++)
+      is_full |= counts->num_used[side] > batch.sides[side].size;
+    for (uint32_t side = 0; side < batch.num_sides; side++) {
+      const ChangingRows &rows = batch.sides[side];
+      if (!is_full)
+        move_rows(batch, side);
+      for (uint32_t k = first_thread(); is_full && k < counts->num_grown[side];
+           k += num_threads())
+        rows.pending[rows.grown[k]] = 0;
     }
-    __syncthreads(); // all have read where it was
-    if (threadIdx.x == 0)
-      begins[rows[k]] = to;
+    if (is_full) {
+      if (first_thread() == 0)
+        counts->is_full = 1;
+      return;
+    }
+    wait_for_all(&counts->barrier, generation);
   }
+  if (batch.num_deletes > 0) {
+    for (uint32_t side = 0; side < batch.num_sides; side++)
+      find_deleted(batch, side);
+    wait_for_all(&counts->barrier, generation);
+    if (counts->missing)
+      return;
+    for (uint32_t side = 0; side < batch.num_sides; side++)
+      close_holes(batch, side);
+    wait_for_all(&counts->barrier, generation);
+    for (uint32_t side = 0; side < batch.num_sides; side++)
+      shorten_rows(batch, side);
+    wait_for_all(&counts->barrier, generation);
+  }
+  for (uint32_t side = 0; side < batch.num_sides; side++)
+    write_inserts(batch, side);
 }
 
-// Makes holes of edges: of each of the `num_kinds` kinds, equal in row, end and
-// number, as many as it has places in `holes`, which get their numbers in the
-// row.
-//
-//   first_holes: [num_kinds + 1]
-//   num_found:   [num_kinds] zero
-extern "C" __global__ void __launch_bounds__(256) find_deleted_block_mapped(
-    const uint32_t *rows, const uint32_t *gone, const Weight *gone_weights,
-    const uint32_t *first_holes, uint32_t num_kinds, const uint64_t *begins,
-    const uint32_t *degrees, uint32_t *ends, const Weight *weights,
-    uint32_t *num_found, uint32_t *holes, LiveCounts *counts) {
-  for (uint32_t k = blockIdx.x; k < num_kinds; k += gridDim.x) {
-    uint64_t begin = begins[rows[k]];
-    uint32_t degree = degrees[rows[k]], end = gone[k];
-    uint32_t first = first_holes[k], count = first_holes[k + 1] - first;
-    for (uint32_t i = threadIdx.x; i < degree; i += blockDim.x) {
-      if (ends[begin + i] != end ||
-          (SIGPS_COLUMNS && weights[begin + i] != gone_weights[k]))
-        continue;
-      uint32_t number = atomicAdd(&num_found[k], 1u);
-      if (number < count) {
-        holes[first + number] = i;
-        ends[begin + i] = HOLE;
-      }
-    }
-    __syncthreads();
-    if (threadIdx.x == 0 && num_found[k] < count)
-      atomicAdd(&counts->missing, 1u);
-  }
-}
-
-// Writes the inserted edges of rows that have room for them, closes the holes,
-// and sets degrees. Does nothing if an edge was missing.
-//
-//   first_holes, first_inserts: [num_rows + 1]
-extern "C" __global__ void __launch_bounds__(256)
-    edit_rows_thread_mapped(const uint32_t *rows, const uint32_t *first_holes,
-                            const uint32_t *first_inserts, uint32_t num_rows,
-                            const uint32_t *holes, const uint32_t *new_ends,
-                            const Weight *new_weights, const uint64_t *begins,
-                            uint32_t *degrees, uint32_t *ends, Weight *weights,
-                            const LiveCounts *counts) {
-  if (counts->missing)
+// Gives vertices that nothing holds up any more their states of superstep 0,
+// and marks who is to send: what reaches these, and sources of new edges that
+// improve their targets.
+extern "C" __global__ void __launch_bounds__(256, 4)
+    begin_again(const __grid_constant__ Live live) {
+  const Batch &batch = live.batch;
+  LiveCounts *counts = batch.counts;
+  if (counts->missing || counts->is_full)
     return;
-  for (uint32_t k = first_thread(); k < num_rows; k += num_threads()) {
-    uint32_t row = rows[k], degree = degrees[row];
-    uint32_t hole = first_holes[k], last_hole = first_holes[k + 1];
-    uint64_t begin = begins[row];
-    for (uint32_t i = first_inserts[k]; i < first_inserts[k + 1]; i++) {
-      uint64_t at = begin + (hole < last_hole ? holes[hole++] : degree++);
-      ends[at] = new_ends[i];
-      if (SIGPS_COLUMNS)
-        weights[at] = new_weights[i];
-    }
-    uint32_t size = degree - (last_hole - hole);
-    for (; hole < last_hole; hole++) {
-      if (holes[hole] >= size)
-        continue;
-      do
-        degree--;
-      while (ends[begin + degree] == HOLE);
-      ends[begin + holes[hole]] = ends[begin + degree];
-      if (SIGPS_COLUMNS)
-        weights[begin + holes[hole]] = weights[begin + degree];
-    }
-    degrees[row] = size;
+  uint32_t generation = load_acquire(&counts->barrier.generation);
+  const ChangingRows &incoming = batch.sides[batch.num_sides - 1];
+  for (uint32_t i = first_thread(); i < live.num_words; i += num_threads())
+    live.senders[i] = 0;
+  unsigned long long edges = 0;
+  if (batch.num_deletes > 0) {
+    uint32_t num_listed = trim(live, incoming, generation);
+    if (num_listed == NOT_FOUND)
+      return;
+    reset_listed(live, num_listed);
+    wait_for_all(&counts->barrier, generation);
+    edges += mark_sources(live, incoming, num_listed);
+  } else {
+    wait_for_all(&counts->barrier, generation);
   }
+  edges += mark_improving(live);
+  edges = sum_of_warp(edges);
+  if (lane() == 0 && edges != 0)
+    atomicAdd(&counts->num_sent_edges, edges);
 }
 
-// Queues the targets of deleted edges that made their very keys.
-extern "C" __global__ void __launch_bounds__(256) find_tight_thread_mapped(
-    const uint32_t *sources, const uint32_t *targets, const Weight *weights,
-    uint32_t num_edges, const Key *keys, const Key *first, const uint8_t *sent,
-    uint32_t round, uint32_t *stamps, uint32_t *queue, LiveCounts *counts) {
-  for (uint32_t e = first_thread(); e < num_edges; e += num_threads()) {
-    uint32_t s = sources[e], t = targets[e];
-    if (has_sent(sent, keys, first, s) &&
-        message_of(keys[s], weights, e) == keys[t] &&
-        atomicExch(&stamps[t], round) != round)
-      queue[atomicAdd(&counts->queued, 1u)] = t;
-  }
-}
-
-// Judges queued vertices: whether an in-edge from one with a smaller key, which
-// was not trimmed before, makes the very key. If that one is trimmed in the
-// same round, it queues this vertex again.
-extern "C" __global__ void __launch_bounds__(256) judge_queued_warp_mapped(
-    const uint32_t *queue, uint32_t num_queued, const uint64_t *begins,
-    const uint32_t *degrees, const uint32_t *ends, const Weight *weights,
-    const Key *keys, const Key *first, const uint8_t *sent, uint32_t lists_held,
-    uint8_t *fates, uint32_t *listed, uint32_t *expanding, LiveCounts *counts) {
-  for (uint32_t k = first_warp(); k < num_queued; k += num_warps()) {
-    uint32_t v = queue[k], degree = degrees[v];
-    Key key = keys[v];
-    uint8_t fate = fates[v];
-    if (fate == TRIMMED || !is_better(key, first[v]))
-      continue;
-    bool is_held = false;
-    uint32_t num_read = 0;
-    for (uint32_t base = 0; base < degree && !is_held; base += 32) {
-      num_read = min(degree, base + 32);
-      uint64_t e = begins[v] + base + lane();
-      bool holds = false;
-      if (base + lane() < degree) {
-        uint32_t s = ends[e];
-        holds = is_better(keys[s], key) && fates[s] != TRIMMED &&
-                has_sent(sent, keys, first, s) &&
-                message_of(keys[s], weights, e) == key;
+// Tells which vertices have other states than at the fixed point before, and
+// takes these for the next time.
+extern "C" __global__ void __launch_bounds__(256)
+    compare_states_thread_mapped(const __grid_constant__ Live live) {
+  for (uint32_t v = first_thread(); v < live.num_rows; v += num_threads()) {
+    bool differs = false;
+    for (uint32_t i = 0; i < live.num_states; i++)
+      if (!are_equal(live.states[i], live.before[i], v, live.bytes[i])) {
+        differs = true;
+        copy_value(live.before[i], live.states[i], v, live.bytes[i]);
       }
-      is_held = __ballot_sync(ALL_LANES, holds) != 0;
-    }
-    __syncwarp();
-    if (lane() != 0)
-      continue;
-    atomicAdd(&counts->edges, static_cast<unsigned long long>(num_read));
-    if (is_held && !lists_held)
-      continue;
-    fates[v] = HELD; // or TRIMMED, when all have been judged
-    if (fate == UNSEEN)
-      listed[atomicAdd(&counts->listed, 1u)] = v;
-    if (!is_held)
-      expanding[atomicAdd(&counts->expanding, 1u)] = v;
-  }
-}
-
-// Trims vertices, and queues what they may have held up.
-extern "C" __global__ void __launch_bounds__(256)
-    queue_dependent_warp_mapped(const uint32_t *expanding, uint32_t count,
-                                const uint64_t *begins, const uint32_t *degrees,
-                                const uint32_t *ends, const Weight *weights,
-                                const Key *keys, uint8_t *fates, uint32_t round,
-                                uint32_t *stamps, uint32_t *queue,
-                                LiveCounts *counts) {
-  for (uint32_t k = first_warp(); k < count; k += num_warps()) {
-    uint32_t v = expanding[k];
-    if (lane() == 0)
-      fates[v] = TRIMMED;
-    for (uint32_t i = lane(); i < degrees[v]; i += 32) {
-      uint64_t e = begins[v] + i;
-      uint32_t t = ends[e];
-      if (fates[t] != TRIMMED && message_of(keys[v], weights, e) == keys[t] &&
-          atomicExch(&stamps[t], round) != round)
-        queue[atomicAdd(&counts->queued, 1u)] = t;
-    }
-  }
-}
-
-// Marks the in-neighbours of listed vertices that have sent their keys.
-extern "C" __global__ void __launch_bounds__(256)
-    mark_sources_warp_mapped(const uint32_t *listed, uint32_t count,
-                             const uint64_t *begins, const uint32_t *degrees,
-                             const uint32_t *ends, const Key *keys,
-                             const Key *first, const uint8_t *sent,
-                             uint8_t *marks) {
-  for (uint32_t k = first_warp(); k < count; k += num_warps())
-    for (uint32_t i = lane(); i < degrees[listed[k]]; i += 32) {
-      uint32_t s = ends[begins[listed[k]] + i];
-      if (has_sent(sent, keys, first, s))
-        marks[s] = 1;
-    }
-}
-
-// Marks the sources of inserted edges that improve their targets.
-extern "C" __global__ void __launch_bounds__(256)
-    mark_improving_thread_mapped(const uint32_t *sources,
-                                 const uint32_t *targets, const Weight *weights,
-                                 uint32_t num_edges, const Key *keys,
-                                 const Key *first, const uint8_t *sent,
-                                 uint8_t *marks, LiveCounts *counts) {
-  for (uint32_t e = first_thread(); e < num_edges; e += num_threads()) {
-    uint32_t s = sources[e];
-    if (has_sent(sent, keys, first, s) &&
-        is_better(message_of(keys[s], weights, e), keys[targets[e]])) {
-      marks[s] = 1;
-      counts->queued = 1;
-    }
+    live.differs[v] = differs;
   }
 }
