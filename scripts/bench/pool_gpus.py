@@ -1,9 +1,9 @@
-"""What a second GPU brings to jobs of one GPU each: 64 mixed jobs by one pool, and by two, each a process on its own.
+"""What a second GPU brings to jobs of one GPU each: 64 mixed jobs, on one GPU and on two; one JSON file.
 
 python scripts/bench/pool_gpus.py --scale 22
 
-A pool is of one GPU, so this is two of them, and who submits divides the jobs: each process takes the next one as soon
-as fewer than eight of its own are under way. All are warm, and none are joined. Answers are read on the host.
+By one pool of both GPUs, and by two processes with a pool of one GPU each, of which each takes the next job as soon as
+fewer than eight of its own are under way. All are warm, none are joined, and answers are read on the host.
 """
 
 from __future__ import annotations
@@ -12,30 +12,141 @@ import argparse
 import multiprocessing
 import os
 import queue
+import sys
 import time
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
+
+import numpy as np
+from facts import RESULTS, driver_version, machine_facts
+from measuring import Table, WrongAnswer
+from pool import EXACT, jobs_of
+
+import sigps
+from sigps.model.vertex import Vertex
+from sigps.serve.job import Job
+
+QUANTUM, READERS = 0.002, 4
+
+
+def main() -> None:
+    """Measure, in turn."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--scale", type=int, default=22, help="of the R-MAT graph, with random weights")
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--output", type=Path, help="the JSON file")
+    given = options.parse_args()
+    sys.setswitchinterval(0.0005)
+    from sigps.device.cuda import find_gpu
+
+    gpu = find_gpu().name
+    facts = machine_facts() | {"gpu": gpu, "driver": driver_version(), "rounds": given.rounds}
+    target = given.output or RESULTS / f"pool-gpus-{gpu.lower().replace(' ', '-')}.json"
+    table, name = Table(target, facts | {"switch_interval": 0.0005}), f"kron-{given.scale}"
+    ways = in_one_process(given.scale, given.rounds) | in_processes(given.scale, given.rounds)
+    for way, seconds in ways.items():
+        gpus = 1 + ("two" in way)
+        one = ways[way.replace("two GPUs", "one GPU").replace("two processes", "a process")]
+        row = {
+            "work": "64 jobs",
+            "graph": name,
+            "way": way,
+            "gpus": gpus,
+            "ms": round(min(seconds) * 1e3, 1),
+            "times_faster": round(min(one) / min(seconds), 2),
+        }
+        table.add(row, f"{way:<28} {row['ms']} ms  {row['times_faster']} times")
+
+
+def graph_and_jobs(scale: int) -> tuple[sigps.Graph, list[Vertex]]:
+    """Return the graph and the programs, the same in each process."""
+    graph = sigps.generate("rmat", scale=scale, weights="random", device="cuda")
+    found = np.flatnonzero(np.asarray(graph.out_degrees()))
+    sources = np.asarray(graph.ids)[np.random.default_rng(1).choice(found, 64, False)].tolist()
+    return graph, jobs_of(sources)
+
+
+def in_one_process(scale: int, rounds: int) -> dict[str, list[float]]:
+    """Time rounds of a pool of one GPU and of one of two; answers are compared in the rounds that warm up."""
+    graph, programs = graph_and_jobs(scale)
+    alone = {p: answer_of(sigps.run(p, graph, device="cuda")) for p in programs if isinstance(p, EXACT)}
+    times: dict[str, list[float]] = {}
+
+    def once(pool: sigps.Pool, *, compares: bool) -> None:
+        jobs = [pool.submit(p, "g") for p in programs]
+
+        def read(job: Job) -> None:
+            answer = answer_of(job.result())
+            if compares and job.program in alone and not np.array_equal(answer, alone[job.program]):
+                raise WrongAnswer(f"{job} is not that of a run alone")
+
+        with ThreadPoolExecutor(READERS) as readers:
+            list(readers.map(read, jobs))
+
+    about: dict[str, Any] = {"quantum": QUANTUM, "lanes": "never", "placing": "weighted_times"}
+    with sigps.pool(["cuda"], **about) as one, sigps.pool(["cuda"] * 2, **about) as two:
+        pools = {"one GPU, a pool": one, "two GPUs, a pool": two}
+        for number in range(2 + rounds):
+            for way, pool in pools.items():
+                if number == 0:
+                    pool.graph("g", graph)
+                began = time.perf_counter()
+                once(pool, compares=number < 2)
+                if number >= 2:
+                    times.setdefault(way, []).append(time.perf_counter() - began)
+    return times
+
+
+def answer_of(result: sigps.Result) -> np.ndarray[Any, Any]:
+    """Return a result's first field, on the host."""
+    return result[result.fields[0]]
+
+
+def in_processes(scale: int, rounds: int) -> dict[str, list[float]]:
+    """Time rounds of one process with a pool of one GPU, and of two."""
+    spawned = multiprocessing.get_context("spawn")
+    jobs, done = spawned.Queue(), spawned.Queue()
+    begins = [spawned.SimpleQueue() for _ in range(2)]
+    processes = [
+        spawned.Process(target=serve, args=(gpu, scale, jobs, begins[gpu], done)) for gpu in range(2)
+    ]
+    for process in processes:
+        process.start()
+    for _ in processes:
+        done.get()
+    times: dict[str, list[float]] = {}
+    for _ in range(rounds):
+        for gpus, way in (1, "one GPU, a process"), (2, "two GPUs, two processes"):
+            for number in range(64):
+                jobs.put(number)
+            time.sleep(0.5)  # all are in the pipe
+            began = time.perf_counter()
+            for begin in begins[:gpus]:
+                begin.put(True)
+            counts = [done.get() for _ in range(gpus)]
+            times.setdefault(way, []).append(time.perf_counter() - began)
+            assert sum(counts) == 64
+    for begin in begins:
+        begin.put(False)
+    for process in processes:
+        process.join()
+    return times
 
 
 def serve(gpu: int, scale: int, jobs: Any, begin: Any, done: Any) -> None:
     """Do jobs from a queue on one GPU, a round at a time."""
     os.environ["CUDA_VISIBLE_DEVICES"] = str(gpu)
-    import numpy as np
-    from pool import jobs_of
-
-    import sigps
-
-    graph = sigps.generate("rmat", scale=scale, weights="random", device="cuda")
-    found = np.flatnonzero(np.asarray(graph.out_degrees()))
-    sources = np.asarray(graph.ids)[np.random.default_rng(1).choice(found, 64, False)].tolist()
-    programs = jobs_of(sources)
-    with sigps.pool("cuda", quantum=0.002, lanes="never") as pool:
+    sys.setswitchinterval(0.0005)
+    graph, programs = graph_and_jobs(scale)
+    with sigps.pool("cuda", quantum=QUANTUM, lanes="never") as pool:
         pool.graph("g", graph)
         for program in programs:
-            pool.submit(program, "g").result()
+            answer_of(pool.submit(program, "g").result())
         done.put(0)
         while begin.get():
-            under_way: deque[Any] = deque()
+            under_way: deque[Job] = deque()
             count = 0
             while True:
                 try:
@@ -45,54 +156,10 @@ def serve(gpu: int, scale: int, jobs: Any, begin: Any, done: Any) -> None:
                 under_way.append(pool.submit(programs[number], "g"))
                 count += 1
                 if len(under_way) == 8:
-                    read(under_way.popleft())
+                    answer_of(under_way.popleft().result())
             while under_way:
-                read(under_way.popleft())
+                answer_of(under_way.popleft().result())
             done.put(count)
-
-
-def read(job: Any) -> None:
-    """Bring a job's answer to the host."""
-    result = job.result()
-    result[result.fields[0]]
-
-
-def main() -> None:
-    """Measure one GPU, then two."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--scale", type=int, default=22)
-    options.add_argument("--rounds", type=int, default=5)
-    given = options.parse_args()
-    spawned = multiprocessing.get_context("spawn")
-    jobs, done = spawned.Queue(), spawned.Queue()
-    begins = [spawned.SimpleQueue() for _ in range(2)]
-    processes = [
-        spawned.Process(target=serve, args=(gpu, given.scale, jobs, begins[gpu], done)) for gpu in range(2)
-    ]
-    for process in processes:
-        process.start()
-    for _ in processes:
-        done.get()
-    least: dict[int, float] = {}
-    for _ in range(given.rounds):
-        for gpus in (1, 2):
-            for number in range(64):
-                jobs.put(number)
-            time.sleep(0.5)  # all are in the pipe
-            began = time.perf_counter()
-            for begin in begins[:gpus]:
-                begin.put(True)
-            counts = [done.get() for _ in range(gpus)]
-            seconds = time.perf_counter() - began
-            assert sum(counts) == 64
-            least[gpus] = min(seconds, least.get(gpus, seconds))
-    for begin in begins:
-        begin.put(False)
-    for process in processes:
-        process.join()
-    print(
-        f"64 jobs: {least[1] * 1e3:.1f} ms on one GPU, {least[2] * 1e3:.1f} on two: {least[1] / least[2]:.2f} times"
-    )
 
 
 if __name__ == "__main__":

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import mmap
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,11 +24,13 @@ __all__ = [
     "check_fits",
     "checked",
     "count_beside_pool",
+    "counting_from",
     "find_gpu",
     "free_bytes",
     "has_sticky_error",
     "limit_memory",
     "map_host_page",
+    "num_gpus",
     "reachable",
     "what_is_missing",
     "word_reader",
@@ -55,11 +59,34 @@ class Gpu:
     bus_id: str = ""
 
 
+_first: ContextVar[int] = ContextVar("the first GPU", default=0)
+
+
+@contextlib.contextmanager
+def counting_from(ordinal: int) -> Iterator[None]:
+    """Make a GPU the current one of this thread in the block, and the one that `find_gpu` counts from."""
+    import cupy
+
+    token = _first.set(ordinal)
+    try:
+        with cupy.cuda.Device(ordinal % num_gpus()):
+            yield
+    finally:
+        _first.reset(token)
+
+
+def num_gpus() -> int:
+    """Return how many GPUs are visible to this process."""
+    import cupy
+
+    return int(cupy.cuda.runtime.getDeviceCount())
+
+
 def find_gpu(ordinal: int = 0) -> Gpu:
     """Return a GPU and make it the current one of this thread.
 
     Args:
-        ordinal: Its number, taken modulo the number of GPUs.
+        ordinal: Its number, from where `counting_from` says, taken modulo the number of GPUs.
 
     Raises:
         DeviceError: If there is no GPU, or a package is missing; names it.
@@ -69,7 +96,7 @@ def find_gpu(ordinal: int = 0) -> Gpu:
         raise DeviceError(f"device='cuda' cannot be used: {missing}. device='cpu' runs everywhere", rank=0)
     import cupy
 
-    ordinal %= cupy.cuda.runtime.getDeviceCount()
+    ordinal = (ordinal + _first.get()) % num_gpus()
     cupy.cuda.Device(ordinal).use()
     return _gpu(ordinal)
 

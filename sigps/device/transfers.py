@@ -136,7 +136,7 @@ def bring(
     write: Callable[..., None] = np.copyto,
     beside: Sequence[NDArray[Any]] = (),
 ) -> NDArray[Any]:
-    """Return an array on the host, when what the current stream was given before is done.
+    """Return an array on the host, when what the current stream of its device was given before is done.
 
     Numbers cross in the width that they have on the device. Large arrays cross in pieces, through pinned memory: while
     one crosses, threads convert others and write them to the host, into pages of an earlier answer where there are
@@ -152,7 +152,8 @@ def bring(
 
     if array.nbytes <= _SMALL_BYTES:
         small = np.empty(array.shape, dtype)
-        write(small, cupy.asnumpy(array), *beside)
+        with array.device:
+            write(small, cupy.asnumpy(array), *beside)
         return small
     found = _pages.array(array.shape, dtype)
     on_host, numbers = [a.reshape(-1) for a in (found, *beside)], STAGED_BYTES // array.itemsize
@@ -161,7 +162,8 @@ def bring(
         target, *others = (a[begin : begin + piece.size] for a in on_host)
         write(target, lane.bring(piece), *others)
 
-    _in_pieces(array.reshape(-1), numbers, bring_piece)
+    with array.device:
+        _in_pieces(array.reshape(-1), numbers, bring_piece)
     return found
 
 

@@ -44,6 +44,7 @@ class SharedDevice:
         quantum: Seconds of a lease.
         tenants: By name, of the whole pool.
         lock: Of the whole pool.
+        ordinal: The GPU's number; None for another device.
 
     Attributes:
         streams: Of its runs.
@@ -58,11 +59,12 @@ class SharedDevice:
         quantum: float,
         tenants: dict[str, Tenant],
         lock: threading.RLock,
+        ordinal: int | None = None,
     ) -> None:
         self.name, self.engine, self.threads = name, engine, threads
         self.policy: TurnPolicy = "fair_share"
         self.on_first_lease: Callable[[Run], None] = lambda _: None
-        self.streams = Streams(engine)
+        self.streams = Streams(ordinal)
         self._quantum, self._tenants, self._lock = quantum, tenants, lock
         self._waiting: list[Run] = []
         self._holders: dict[Run, float] = {}  # since when, in the order in which the device runs them

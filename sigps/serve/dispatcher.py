@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import threading
 import weakref
 from collections import Counter, defaultdict, deque
@@ -33,7 +34,7 @@ class Dispatcher:
     """Jobs, and the devices on which they run. All that waits for something does so without the lock.
 
     Args:
-        names: The engine of each device.
+        names: The engine of each device; GPUs are numbered in this order.
         threads: Of a run on CPU cores.
         memory: Bytes that graphs and jobs on a device may take; None for what is available.
         quantum: Seconds of a lease.
@@ -58,14 +59,16 @@ class Dispatcher:
     ) -> None:
         self.lock, self.preparing = threading.RLock(), threading.Lock()
         self.tenants: dict[str, Tenant] = defaultdict(Tenant)
+        gpus = itertools.count()
+        ordinals = [next(gpus) if name == "cuda" else None for name in names]
         self.devices = [
-            SharedDevice(f"{name} {i}", name, threads, quantum, self.tenants, self.lock)
-            for i, name in enumerate(names)
+            SharedDevice(f"{name} {i}", name, threads, quantum, self.tenants, self.lock, ordinal)
+            for i, (name, ordinal) in enumerate(zip(names, ordinals, strict=True))
         ]
         for device in self.devices:
             device.on_first_lease = functools.partial(self._gather, device)
-        on_cores = sum(name != "cuda" for name in names)
-        self.budgets = [Budget(memory or _free_bytes(name, on_cores)) for name in names]
+        on_cores = ordinals.count(None)
+        self.budgets = [Budget(memory or _free_bytes(ordinal, on_cores)) for ordinal in ordinals]
         self._quantum, self._placing, self._lanes, self._shared = quantum, placing, lanes, shared
         self.waiting: deque[Job] = deque()
         self.running: dict[int, Job] = {}
@@ -389,9 +392,10 @@ def is_lost() -> bool:
     return has_sticky_error()
 
 
-def _free_bytes(device: str, num_on_cores: int) -> int:
-    if device != "cuda":
+def _free_bytes(ordinal: int | None, num_on_cores: int) -> int:
+    if ordinal is None:
         return available_memory() // num_on_cores
-    from sigps.device.cuda import free_bytes
+    from sigps.device.cuda import counting_from, free_bytes
 
-    return free_bytes()
+    with counting_from(ordinal):
+        return free_bytes()

@@ -56,8 +56,9 @@ def pool(
     not interrupted; its tenant is charged with what it took.
 
     Args:
-        devices: `"cpu"`, `"cuda"`, `"python"`, or `"auto"`: the GPU where there is one, else CPU cores. Several,
-            such as `["cpu", "cpu"]`, run jobs at the same time; those on CPU cores have equal shares of them.
+        devices: `"cpu"`, `"cuda"`, `"python"`, or `"auto"`: the GPU where there is one, else CPU cores. Several run
+            jobs at the same time, one job on one of them: `["cuda", "cuda"]` are the first two GPUs, each of which
+            gets the graphs of its jobs; of `["cpu", "cpu"]` each has half of the cores.
         memory: Bytes that graphs and jobs on a device may take; None for what is available now. A job that does not fit
             waits.
         quantum: Seconds of a lease.

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sigps.errors import ConfigError, nearest
+from sigps.errors import ConfigError, DeviceError, nearest
 from sigps.job.preparing import check_device
 from sigps.job.run import run_options
 
@@ -40,8 +40,11 @@ def checked_devices(devices: Sequence[str] | str) -> list[str]:
     here = [("cpu" if engine_of("cuda").missing() else "cuda") if n == "auto" else n for n in names]
     for name in here:
         check_device(name)
-    if here.count("cuda") > 1:
-        raise ConfigError("a pool is built for one GPU yet: one process uses one")
+    if (wanted := here.count("cuda")) > 1:
+        from sigps.device.cuda import num_gpus
+
+        if wanted > (there := num_gpus()):
+            raise DeviceError(f"devices={names!r} names {wanted} GPUs, and this process sees {there}", rank=0)
     return here
 
 

@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from sigps.device.cuda import counting_from
+
 __all__ = ["Streams"]
 
 
@@ -18,32 +20,33 @@ class Streams:
     """The streams of one device; none where it is no GPU.
 
     Args:
-        engine: The device's name in `sigps.run`.
+        ordinal: The GPU's number; None for another device.
     """
 
-    def __init__(self, engine: str) -> None:
-        self._is_gpu = engine == "cuda"
+    def __init__(self, ordinal: int | None) -> None:
+        self._ordinal = ordinal
         self._free: deque[Any] = deque()  # not a list: threads take and give back without a lock
         self._is_prepared: Any = None
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[None]:
-        """Give this thread a stream of its own in the block, which ends when all that it was given is done."""
-        if not self._is_gpu:
+        """Give this thread the GPU and a stream of its own in the block, which ends when what it was given is done."""
+        if self._ordinal is None:
             yield
             return
         import cupy
 
-        try:
-            stream = self._free.pop()
-        except IndexError:
-            stream = cupy.cuda.Stream(non_blocking=True)
-        try:
-            with stream:
-                yield
-        finally:
-            stream.synchronize()
-            self._free.append(stream)
+        with counting_from(self._ordinal):
+            try:
+                stream = self._free.pop()
+            except IndexError:
+                stream = cupy.cuda.Stream(non_blocking=True)
+            try:
+                with stream:
+                    yield
+            finally:
+                stream.synchronize()
+                self._free.append(stream)
 
     def begin_preparing(self) -> None:
         """Let this thread's stream go on after what others were preparing. One thread at a time."""
@@ -54,7 +57,7 @@ class Streams:
 
     def end_preparing(self) -> None:
         """Let those that prepare later begin after what this thread's stream was given so far."""
-        if self._is_gpu:
+        if self._ordinal is not None:
             import cupy
 
             event = cupy.cuda.Event(disable_timing=True)

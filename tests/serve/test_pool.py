@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import sigps
-from sigps import ConfigError, Graph
-from sigps.apps import BFS, SSSP, WCC, KCore, PageRank
+from sigps import ConfigError, DeviceError, Graph
+from sigps.apps import BFS, SSSP, WCC, KCore, PageRank, Triangles
 from sigps.serve.admission import Budget
 from sigps.serve.job import Estimate
 
@@ -203,6 +203,61 @@ def test_jobs_share_a_gpu() -> None:
         alone = sigps.run(job.program, GRAPH, device="cuda")
         for field in alone.fields:
             assert result[field].tobytes() == alone[field].tobytes()
+
+
+def skip_without_two_gpus() -> None:
+    from sigps.device.cuda import num_gpus
+
+    if num_gpus() < 2:
+        pytest.skip("needs two GPUs")
+
+
+@pytest.mark.gpu
+def test_jobs_of_two_gpus_have_the_results_of_runs_alone() -> None:
+    skip_without_two_gpus()
+    programs = [PageRank(iterations=30), SSSP(source=3), WCC(), BFS(source=3), KCore(), Triangles()]
+    about: Any = {"quantum": 1e-4, "placing": "round_robin", "lanes": "never"}
+    larger = sigps.generate(
+        "rmat", scale=16, seed=2, weights="random", device="cuda"
+    )  # its answers cross in pieces
+    with sigps.pool(["cuda", "cuda"], **about) as pool:
+        for name, graph in ("rmat", GRAPH), ("larger", larger):
+            pool.graph(name, graph)
+        jobs = [pool.submit(p, name) for _ in range(3) for p in programs for name in ("rmat", "larger")]
+        found = [job.result(300) for job in jobs]
+        used = {row.device for row in pool.jobs()}
+    assert used == {"cuda 0", "cuda 1"}
+    alone = {(p, g.num_edges): sigps.run(p, g, device="cuda") for p in programs for g in (GRAPH, larger)}
+    for job, result in zip(jobs, found, strict=True):
+        graph = GRAPH if job.graph_name == "rmat" else larger
+        expected = alone[job.program, graph.num_edges]
+        for field in expected.fields:
+            assert result[field].tobytes() == expected[field].tobytes()
+            assert np.array_equal(result.to_cupy(field).get(), expected.to_cupy(field).get())
+
+
+@pytest.mark.gpu
+def test_more_gpus_than_there_are_is_an_error() -> None:
+    from sigps.device.cuda import num_gpus
+
+    count = num_gpus() + 1
+    with pytest.raises(DeviceError, match=f"names {count} GPUs, and this process sees {count - 1}"):
+        sigps.pool(["cuda"] * count)
+
+
+@pytest.mark.gpu
+def test_an_error_on_one_gpu_of_two_is_of_that_job() -> None:
+    skip_without_two_gpus()
+    with sigps.pool(["cuda", "cuda"], placing="round_robin") as pool:
+        pool.graph("rmat", GRAPH)
+        wrong = [pool.submit(BFS(source=10**9), "rmat") for _ in range(2)]
+        right = [pool.submit(BFS(source=3), "rmat") for _ in range(4)]
+        for job in wrong:
+            with pytest.raises(ConfigError):
+                job.result(60)
+        expected = sigps.run(BFS(source=3), GRAPH, device="cpu")["level"]
+        for job in right:
+            assert np.array_equal(job.result(60)["level"], expected)
 
 
 @pytest.mark.gpu

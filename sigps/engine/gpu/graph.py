@@ -221,7 +221,8 @@ _OF_ROWS = ("make_keys_warp_mapped", "take_rows_32_thread_mapped")
 """What tiles take of `layout.cu`."""
 
 
-_on_gpu: weakref.WeakKeyDictionary[Subgraph, dict[Any, GpuGraph]] = weakref.WeakKeyDictionary()
+_on_gpus: weakref.WeakKeyDictionary[Subgraph, dict[int, dict[Any, GpuGraph]]] = weakref.WeakKeyDictionary()
+"""What is laid out, by the partition and the ordinal of the GPU."""
 
 
 def graph_on_gpu(
@@ -244,7 +245,7 @@ def graph_on_gpu(
             divided they stay so for later runs.
         is_edited: Whether rows are going to change: each lies in one piece.
     """
-    known = _on_gpu.setdefault(subgraph, {})
+    known = _on_gpus.setdefault(subgraph, {}).setdefault(gpu.ordinal, {})
     if spilling is not None:
         key: Any = sorts_rows, "spilled"
         if key not in known:
@@ -259,14 +260,14 @@ def graph_on_gpu(
     return known[key]
 
 
-def division_on_gpu(subgraph: Subgraph, *, sorts_rows: bool) -> Spilling | Literal["whole"] | None:
-    """Return how the edges of a partition that is laid out lie; None where it is not."""
-    known = _on_gpu.get(subgraph, {})
+def division_on_gpu(subgraph: Subgraph, gpu: Gpu, *, sorts_rows: bool) -> Spilling | Literal["whole"] | None:
+    """Return how the edges of a partition that is laid out on a GPU lie; None where it is not."""
+    known = _on_gpus.get(subgraph, {}).get(gpu.ordinal, {})
     if (spilled := known.get((sorts_rows, "spilled"))) is not None:
         return spilled.spilling
     return "whole" if any(graph.spilling is None for graph in known.values()) else None
 
 
-def forget_on_gpu(subgraph: Subgraph) -> None:
-    """Drop a partition's edges from the GPU, where they are there."""
-    _on_gpu.pop(subgraph, None)
+def forget_on_gpu(subgraph: Subgraph, gpu: Gpu) -> None:
+    """Drop a partition's edges from a GPU, where they are there."""
+    _on_gpus.get(subgraph, {}).pop(gpu.ordinal, None)

@@ -270,4 +270,5 @@ class DeviceFields(Mapping[str, NDArray[Any]]):
     def on_device(self, name: str) -> Any:
         """Return a field as a CuPy array, of the type that the device keeps it in; nothing crosses to the host."""
         values = self._states[name][0]
-        return values[self._order] if isinstance(self._order, slice) else self._take(values, self._order)
+        with values.device:
+            return values[self._order] if isinstance(self._order, slice) else self._take(values, self._order)

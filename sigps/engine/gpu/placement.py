@@ -89,7 +89,7 @@ class Placement:
                 raise ConfigError(
                     "tiles='always' needs all edges on the GPU, and they do not fit. Use tiles='auto'"
                 )
-        if division_on_gpu(subgraph, sorts_rows=sorts_rows) is None:
+        if division_on_gpu(subgraph, self.gpu, sorts_rows=sorts_rows) is None:
             self._link_ahead(tiling is not None)
         graph = graph_on_gpu(
             subgraph,
@@ -118,7 +118,7 @@ class Placement:
             "num_edges": num_edges * (1 if subgraph.goes_both_ways else 2),
             "num_columns": len(program.edge_columns),
         }
-        kept = division_on_gpu(subgraph, sorts_rows=not self._keeps_order)
+        kept = division_on_gpu(subgraph, self.gpu, sorts_rows=not self._keeps_order)
         if stream != "never" and isinstance(kept, Spilling):
             return kept
         if stream == "auto" and kept is not None and not self.is_limited:  # as runs before; asks nobody
@@ -135,7 +135,7 @@ class Placement:
         run_bytes = plan.nbytes + plan.state_bytes + bytes_to_walk(program, sizes.num_out_edges)
         if stream == "auto" and kept is not None and run_bytes <= free_bytes():
             return None
-        forget_on_gpu(subgraph)
+        forget_on_gpu(subgraph, self.gpu)
         return choose_spilling(
             stream, free=free_bytes(), is_limited=self.is_limited, run_bytes=run_bytes, **counts
         )
@@ -145,7 +145,7 @@ class Placement:
         subgraph, gpu = self.subgraph, self.gpu
         sizes = Sizes(subgraph.num_owned, subgraph.incoming.num_edges, 0, is_packed=True)
         plan = plan_run(self._compiled(), sizes, has_cluster=False, goes_by_edge=False)
-        known: list[PackedGraph] = subgraph.derived("packed on a GPU", list)
+        known: list[PackedGraph] = subgraph.derived(f"packed on GPU {gpu.ordinal}", list)
         run_bytes = plan.nbytes + plan.state_bytes
         if known and (
             not self.is_limited or run_bytes + known[0].packed.scratch_bytes(gpu.num_sms) <= free_bytes()

@@ -178,7 +178,7 @@ class GpuSpec(EngineSpec):
         gpu, limit, num_edges = find_gpu(), options.device_memory, graph.num_edges
         free = free_bytes() if limit is None else min(free_bytes(), limit)
         known: dict[Any, tuple[Any, Subgraph]] = graph.derived("partitions", dict)
-        laid_out = (division_on_gpu(s, sorts_rows=o) for _, s in known.values() for o in (True, False))
+        laid_out = (division_on_gpu(s, gpu, sorts_rows=o) for _, s in known.values() for o in (True, False))
         if limit is None and any(laid_out):
             return 0, free
         with compiling:

@@ -18,7 +18,7 @@ from processes import end_of
 pytestmark = [pytest.mark.gpu, pytest.mark.mpi]
 
 HERE = SUPPORT
-SECONDS = 200
+SECONDS = 600
 
 
 def start(mpirun: str, ranks: int, *arguments: str) -> subprocess.Popen[str]:
