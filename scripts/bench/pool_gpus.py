@@ -2,8 +2,9 @@
 
 python scripts/bench/pool_gpus.py --scale 22
 
-By one pool of both GPUs, and by two processes with a pool of one GPU each, of which each takes the next job as soon as
-fewer than eight of its own are under way. All are warm, none are joined, and answers are read on the host.
+By one pool of both GPUs, with answers brought to the host and left on the GPUs; and by two processes with a pool of one
+GPU each, of which each takes the next job as soon as fewer than eight of its own are under way. All are warm, and none
+are joined.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
-import queue
 import sys
 import time
 from collections import deque
@@ -74,11 +74,14 @@ def in_one_process(scale: int, rounds: int) -> dict[str, list[float]]:
     alone = {p: answer_of(sigps.run(p, graph, device="cuda")) for p in programs if isinstance(p, EXACT)}
     times: dict[str, list[float]] = {}
 
-    def once(pool: sigps.Pool, *, compares: bool) -> None:
+    def once(pool: sigps.Pool, *, reads: bool = True, compares: bool = False) -> None:
         jobs = [pool.submit(p, "g") for p in programs]
 
         def read(job: Job) -> None:
-            answer = answer_of(job.result())
+            result = job.result()
+            if not reads:
+                return
+            answer = answer_of(result)
             if compares and job.program in alone and not np.array_equal(answer, alone[job.program]):
                 raise WrongAnswer(f"{job} is not that of a run alone")
 
@@ -88,14 +91,16 @@ def in_one_process(scale: int, rounds: int) -> dict[str, list[float]]:
     about: dict[str, Any] = {"quantum": QUANTUM, "lanes": "never", "placing": "weighted_times"}
     with sigps.pool(["cuda"], **about) as one, sigps.pool(["cuda"] * 2, **about) as two:
         pools = {"one GPU, a pool": one, "two GPUs, a pool": two}
-        for number in range(2 + rounds):
+        for pool in pools.values():
+            pool.graph("g", graph)
+            for _ in range(2):
+                once(pool, compares=True)
+        for _ in range(rounds):
             for way, pool in pools.items():
-                if number == 0:
-                    pool.graph("g", graph)
-                began = time.perf_counter()
-                once(pool, compares=number < 2)
-                if number >= 2:
-                    times.setdefault(way, []).append(time.perf_counter() - began)
+                for more, reads in ("", True), (", answers left there", False):
+                    began = time.perf_counter()
+                    once(pool, reads=reads)
+                    times.setdefault(way + more, []).append(time.perf_counter() - began)
     return times
 
 
@@ -107,10 +112,10 @@ def answer_of(result: sigps.Result) -> np.ndarray[Any, Any]:
 def in_processes(scale: int, rounds: int) -> dict[str, list[float]]:
     """Time rounds of one process with a pool of one GPU, and of two."""
     spawned = multiprocessing.get_context("spawn")
-    jobs, done = spawned.Queue(), spawned.Queue()
+    next_job, done = spawned.Value("i", 0), spawned.Queue()
     begins = [spawned.SimpleQueue() for _ in range(2)]
     processes = [
-        spawned.Process(target=serve, args=(gpu, scale, jobs, begins[gpu], done)) for gpu in range(2)
+        spawned.Process(target=serve, args=(gpu, scale, next_job, begins[gpu], done)) for gpu in range(2)
     ]
     for process in processes:
         process.start()
@@ -119,9 +124,7 @@ def in_processes(scale: int, rounds: int) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {}
     for _ in range(rounds):
         for gpus, way in (1, "one GPU, a process"), (2, "two GPUs, two processes"):
-            for number in range(64):
-                jobs.put(number)
-            time.sleep(0.5)  # all are in the pipe
+            next_job.value = 0
             began = time.perf_counter()
             for begin in begins[:gpus]:
                 begin.put(True)
@@ -135,8 +138,8 @@ def in_processes(scale: int, rounds: int) -> dict[str, list[float]]:
     return times
 
 
-def serve(gpu: int, scale: int, jobs: Any, begin: Any, done: Any) -> None:
-    """Do jobs from a queue on one GPU, a round at a time."""
+def serve(gpu: int, scale: int, next_job: Any, begin: Any, done: Any) -> None:
+    """Do jobs on one GPU, a round at a time: each time the first that no process has taken."""
     os.environ["CUDA_VISIBLE_DEVICES"] = str(gpu)
     sys.setswitchinterval(0.0005)
     graph, programs = graph_and_jobs(scale)
@@ -149,9 +152,10 @@ def serve(gpu: int, scale: int, jobs: Any, begin: Any, done: Any) -> None:
             under_way: deque[Job] = deque()
             count = 0
             while True:
-                try:
-                    number = jobs.get_nowait()
-                except queue.Empty:
+                with next_job.get_lock():
+                    number = next_job.value
+                    next_job.value += 1
+                if number >= len(programs):
                     break
                 under_way.append(pool.submit(programs[number], "g"))
                 count += 1

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import weakref
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 
+from sigps.graph.graph import Graph
 from sigps.serve.runs import Merged, Run
 from sigps.serve.streams import Streams
 from sigps.serve.turns import Ready, TurnPolicy, aged, choose_job
@@ -48,6 +50,8 @@ class SharedDevice:
 
     Attributes:
         streams: Of its runs.
+        preparing: Held by the run that is being prepared for it.
+        prepared: The programs of runs that were prepared for it before, by their graphs.
         on_first_lease: Called with a run that is about to have its first one; others that wait may join it then.
     """
 
@@ -64,7 +68,8 @@ class SharedDevice:
         self.name, self.engine, self.threads = name, engine, threads
         self.policy: TurnPolicy = "fair_share"
         self.on_first_lease: Callable[[Run], None] = lambda _: None
-        self.streams = Streams(ordinal)
+        self.streams, self.preparing = Streams(ordinal), threading.Lock()
+        self.prepared: weakref.WeakKeyDictionary[Graph, set[type]] = weakref.WeakKeyDictionary()
         self._quantum, self._tenants, self._lock = quantum, tenants, lock
         self._waiting: list[Run] = []
         self._holders: dict[Run, float] = {}  # since when, in the order in which the device runs them
@@ -197,7 +202,8 @@ class Suspended(Exception):  # noqa: N818  (no error: the run goes on later)
 class RunTurns:
     """The turns of one run (`system.turns.Turns`).
 
-    Until its first lease a run holds `preparing`: what belongs to a graph is laid out by one run at a time.
+    What belongs to a graph is laid out by one run at a time: until its first lease a run holds `preparing` of its
+    device, and of the whole pool where no such run was prepared on this device before.
     """
 
     def __init__(
@@ -210,7 +216,8 @@ class RunTurns:
     ) -> None:
         self.lease_seconds, self._first_lease = lease_seconds, first_lease
         self._run, self._device, self._preparing = run, device, preparing
-        self._prepares, self._leases = False, 0
+        self._prepares: list[threading.Lock] = []
+        self._leases = 0
 
     def first_lease(self) -> int:
         """Return how many supersteps a run's first lease may have."""
@@ -220,14 +227,19 @@ class RunTurns:
 
     def prepare(self) -> None:
         """Wait until this run may be prepared."""
-        self._preparing.acquire()
-        self._prepares = True
+        known = self._device.prepared.setdefault(self._run.graph, set())
+        kind = type(self._run.started.program)
+        for lock in (self._device.preparing,) if kind in known else (self._preparing, self._device.preparing):
+            lock.acquire()
+            self._prepares.append(lock)
         if self._run.is_cancelled:
             raise CancelledError
         self._device.streams.begin_preparing()
         self._run.set_state("preparing")
 
     def wait(self, save: Callable[[], bool] | None) -> None:
+        if self._prepares:
+            self._device.prepared[self._run.graph].add(type(self._run.started.program))
         self._end_preparing()
         while True:
             self._run.ends_soon &= self._leases == 0
@@ -254,7 +266,7 @@ class RunTurns:
 
     def _end_preparing(self) -> None:
         if self._prepares:
-            self._prepares = False
             self._device.streams.end_preparing()
             self._run.set_state("running")
-            self._preparing.release()
+            while self._prepares:
+                self._prepares.pop().release()

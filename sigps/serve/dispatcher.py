@@ -44,7 +44,7 @@ class Dispatcher:
 
     Attributes:
         lock: Held where jobs, tenants and budgets change.
-        preparing: Held by the run that is being prepared.
+        preparing: Held by a run that is being prepared, where none of its kind was before.
     """
 
     def __init__(

@@ -60,7 +60,7 @@ def submit_at_once(pool: Pool, programs: list[Vertex], **options: Any) -> list[J
     pool.graph("rmat", GRAPH)
     for program in {type(program): program for program in programs}.values():
         pool.submit(program, "rmat", tenant="first", **options).future.exception(60)  # its seconds are known
-    with pool._dispatcher.preparing:
+    with pool._devices[0].preparing:
         return [pool.submit(p, "rmat", tenant="ab"[i % 2], **options) for i, p in enumerate(programs)]
 
 
@@ -167,7 +167,7 @@ def test_one_that_is_cancelled_leaves_the_others(gone: int) -> None:
     with sigps.pool("cpu", quantum=0.5) as pool:
         pool.graph("rmat", GRAPH)
         pool.submit(BFS(source=0), "rmat").result(60)
-        with pool._dispatcher.preparing:
+        with pool._devices[0].preparing:
             jobs = [pool.submit(BFS(source=s), "rmat") for s in (1, 2)]
             assert jobs[gone].cancel()
             assert not jobs[gone].cancel()
@@ -178,7 +178,7 @@ def test_one_that_is_cancelled_leaves_the_others(gone: int) -> None:
             assert_alone(job)
         assert later.joined == 1
         assert [row.state for row in pool.jobs()].count("cancelled") == 1
-        with pool._dispatcher.preparing:
+        with pool._devices[0].preparing:
             jobs = [pool.submit(BFS(source=s), "rmat") for s in (1, 2)]
             assert [job.cancel() for job in jobs] == [True, True]
     assert all(isinstance(job.future.exception(), CancelledError) for job in jobs)
