@@ -286,27 +286,25 @@ def live_run(
         return None, "the interpreter always runs in full"
     derived = made.executable.program
     found = incremental(derived) if tolerance is None else within_tolerance(derived)
-    if found.kind == "full":
+    device = made.executable.spec.device
+    runs_on_gpu = device == "cuda" and graph.group.size == 1 and tolerance is None
+    if found.kind == "full" and not runs_on_gpu:
         return None, found.why
     if graph.group.size > 1 and found.kind != "monotone":
         return None, f"incremental runs of this kind ({found.kind}) are not built for several ranks"
-    device = made.executable.spec.device
-    if device != "cpu" and (device != "cuda" or graph.group.size > 1):
+    if device != "cpu" and not runs_on_gpu:
         return None, f"incremental runs are not built for device={device!r}" + " on several ranks" * (
             graph.group.size > 1
         )
-    if device == "cuda" and found.kind != "monotone":
-        return None, "on a GPU incremental runs are built for monotone programs"
     if program.declaration.both_ways:
         return None, "incremental runs are not built for programs that follow edges both ways"
     reduces = graph.report.duplicates_policy in ("sum", "min", "max") or program.declaration.simple
-    if reduces and derived.edge_columns and found.kind in ("monotone", "first arrival"):
+    reads_one = derived.edge_columns and found.kind in ("monotone", "first arrival")
+    if reduces and (runs_on_gpu or reads_one):
         return None, "of parallel edges one is kept, so an update may change the values of others"
-    if options.get("host_memory") is not None or options.get("stream") == "always":
-        return (
-            None,
-            "incremental runs have all edges in memory, whatever the limit: host_memory is of full runs",
-        )
+    limit = "device_memory" if runs_on_gpu else "host_memory"
+    if options.get(limit) is not None or options.get("stream") == "always":
+        return None, f"incremental runs have all edges in memory, whatever the limit: {limit} is of full runs"
     plain = made.options
     if options.get("max_supersteps") is not None or plain.forced or plain.schedule != "vertex":
         return None, "max_supersteps, direction and schedule are of full runs"
@@ -314,9 +312,9 @@ def live_run(
         return None, "deterministic is of full runs"
     if not made.graph.num_vertices:
         return None, "the graph has no vertices"
-    if found.kind == "first arrival" and (plain.initial or plain.columns):
+    if found.kind == "first arrival" and (plain.initial or plain.columns) and not runs_on_gpu:
         return None, "states begin with given values, and not as if no vertex had acted"
-    if device == "cuda":
+    if runs_on_gpu:
         return _on_gpu(made, found, options)
     if found.kind == "monotone" and made.executable.code.monotone is None:
         return None, "keys of the program have several types"
@@ -337,30 +335,34 @@ def _on_gpu(made: Prepared, found: Incremental, options: Mapping[str, Any]) -> t
     from sigps.device.cpu import Threads
     from sigps.engine.contract import Needs, RunContext
     from sigps.engine.exchange import NoExchange
+    from sigps.engine.gpu.following import GpuFollowingEngine, find_rows_obstacle
     from sigps.engine.gpu.live import GpuLiveEngine, find_live_obstacle
     from sigps.engine.laid_out import partition_of
 
-    graph, derived = made.graph, made.executable.program
+    graph, derived, given = made.graph, made.executable.program, made.options
     assert derived is not None
-    if made.options.initial or made.options.columns:
-        return None, "on a GPU incremental runs begin with the states that the program declares"
-    if (obstacle := find_live_obstacle(derived, found, graph)) is not None:
-        return None, obstacle
+    obstacle = find_live_obstacle(derived, found)
+    if given.initial or given.columns:
+        obstacle = obstacle or "on a GPU incremental runs begin with the states that the program declares"
+    if (of_rows := find_rows_obstacle(derived)) is not None:
+        return None, f"on a GPU rows of edges do not follow: {of_rows}"
     _, subgraph = partition_of(graph, "edges", (1.0,), Needs(), 1)
     exchange = NoExchange(lambda ids, _: graph.ids.to_gids(ids))
     threads = Threads(1)
-    context = RunContext(made.bound, made.executable, subgraph, exchange, threads, made.options)
-    engine = GpuLiveEngine(
-        made.executable.code,
-        context.params(),
-        replace(subgraph),
-        exchange,
-        has_witnesses=bool(found.witnesses),
-        at_once=bool(made.options.asynchronous),
-    )
+    context = RunContext(made.bound, made.executable, subgraph, exchange, threads, given)
+    parts = made.executable.code, context.params(), replace(subgraph), exchange
+    engine: GpuFollowingEngine | None = None
+    if obstacle is None:
+        has_witnesses, at_once = bool(found.witnesses), bool(given.asynchronous)
+        engine = GpuLiveEngine(*parts, has_witnesses=has_witnesses, at_once=at_once)
+        obstacle = engine.obstacle
+    if engine is None or engine.obstacle:
+        engine = GpuFollowingEngine(*parts, refused=obstacle or "")
     if engine.obstacle:
         threads.close()
         return None, engine.obstacle
+    for name, values in [*given.initial.items(), *given.columns.items()]:
+        engine.begin(name, subgraph.of_owned(values))
     return LiveRun(made, engine, threads, None, found, options, engine.kept, share=1), found.why
 
 

@@ -12,18 +12,21 @@ from host_kernels import host_kernels
 from hypothesis import HealthCheck, given, settings
 
 import sigps
-from sigps import Graph, Vertex
-from sigps.apps import BFS, SSSP, WCC
+from sigps import Graph, State, Vertex
+from sigps.apps import BFS, CDLP, SSSP, WCC, PageRank, Triangles
 from sigps.device.linking import link_kernel
 from sigps.engine import fixed_points
-from sigps.engine.gpu import components, edited_rows, live, path_lengths
+from sigps.engine.gpu import components, edited_rows, following, live, path_lengths
 from sigps.job import guard
+from sigps.job.live_run import live_run
 
 
 @pytest.fixture
 def host_is_gpu(monkeypatch: Any) -> None:
     host_gpu.use_host_as_gpu(monkeypatch)
-    monkeypatch.setattr(live, "_kernels", lambda gpu, *of: host_kernels("live", live.live_macros(*of)))
+    monkeypatch.setattr(
+        following, "_kernels", lambda gpu, *of: host_kernels("live", following.live_macros(*of))
+    )
 
 
 @pytest.fixture
@@ -45,7 +48,9 @@ quick = settings(
 def follow(program: Vertex, history: History, field: str) -> None:
     """Compare a stream with full runs, batch by batch."""
     is_reduced = history.options["duplicates"] in ("sum", "min", "max")
-    with sigps.stream(program, history.first(), device="cuda", guard="incremental") as stream:
+    with sigps.stream(
+        program, history.first(), device="cuda", guard="incremental", asynchronous=False
+    ) as stream:
         before = stream.result
         for batch, judge in zip(history.updates(), history.judges(), strict=True):
             known = np.asarray(stream.graph.ids).tolist()
@@ -152,9 +157,11 @@ def test_full_runs_on_meshes_find_the_fixed_point_at_once(heavy: float) -> None:
         assert (ways[1] == ways[0]) == (heavy > 1 or field == "component")
 
 
-@pytest.mark.parametrize("of", [("float64", "int64", True, True), ("uint32", "uint8", False, False)], ids=str)
+@pytest.mark.parametrize(
+    "of", [("float64", "int64", True, True, True), ("uint32", "uint8", False, False, False)], ids=str
+)
 def test_kernels_link(of: Any) -> None:
-    assert b"begin_again" in link_kernel("live", "sm_90", live.live_macros(*of))
+    assert b"begin_again" in link_kernel("live", "sm_90", following.live_macros(*of))
 
 
 @pytest.mark.usefixtures("host_is_gpu")
@@ -170,7 +177,7 @@ def test_results_that_are_held_stay_as_they_were_on_a_gpu(monkeypatch: Any) -> N
 
 def check_held_results(has_room: bool, monkeypatch: Any) -> None:
     """Read fields of results after later batches, and after the stream's end."""
-    monkeypatch.setattr(live, "fits", lambda num_bytes: has_room)
+    monkeypatch.setattr(following, "fits", lambda num_bytes: has_room)
     graph = Graph.from_edges([0, 1, 2], [1, 2, 3], [5.0, 5.0, 5.0])
     distances = [[0, 5, 10, 15], [0, 5, 1, 6], [0, 5, 1, 2], [0, 5, 10, 15], [0, 4, 9, 14]]
     with sigps.stream(SSSP(source=0), graph, device="cuda", guard="incremental") as stream:
@@ -190,14 +197,86 @@ def check_held_results(has_room: bool, monkeypatch: Any) -> None:
     assert [r.changed_ids.tolist() for r in held] == changed
 
 
+class Widest(Vertex, message=float):
+    """The widest way from vertices that begin with a width: the least number of its edges."""
+
+    width: State[float] = 0.0
+
+    def compute(self, messages):
+        best = max(messages, default=0.0)
+        if self.superstep == 0 or best > self.width:
+            self.width = max(best, self.width)
+            for edge in self.out_edges:
+                self.send(edge, min(self.width, edge.weight))
+        self.vote_to_halt()
+
+
+def in_full(program: Vertex, history: History, fields: tuple[str, ...], **options: Any) -> None:
+    """Compare a stream that runs in full, on rows that follow, with full runs on graphs built anew."""
+    begin = {name: options.pop(name) for name in ("initial",) if name in options}
+    first = history.first()
+    with sigps.stream(program, first, device="cuda", **begin, **options) as stream:
+        for name in ("guard", "asynchronous"):
+            options.pop(name, None)
+        for batch, judge in zip(history.updates(), history.judges(), strict=True):
+            result = stream.apply(batch)
+            expected = sigps.run(program, judge, device="python", **options)
+            for name in fields:
+                assert result[name].tolist() == expected[name].tolist()
+            assert result.path == "full"
+            assert (stream._live is None) == (history.options["duplicates"] in ("sum", "min", "max"))
+
+
 @pytest.mark.usefixtures("host_is_gpu")
-def test_batches_of_other_programs_run_in_full() -> None:
-    graph = Graph.from_edges([0, 1], [1, 2])
-    for program, options in ((BFS(source=0), {}), (SSSP(source=0), {"precision": "single"})):
-        with sigps.stream(program, graph, device="cuda", **options) as stream:  # type: ignore[arg-type]
-            result = stream.apply(inserts=([2], [0]))
+@quick
+@given(histories())
+def test_rows_follow_searches_that_run_in_full(history: History) -> None:
+    source = np.asarray(history.first().ids)[0]
+    of: Any = source if isinstance(source, str) else int(source)
+    in_full(BFS(source=of), history, ("level", "parent"))
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@quick
+@given(histories())
+def test_rows_follow_programs_that_run_in_full(history: History) -> None:
+    source = np.asarray(history.first().ids)[0]
+    of: Any = source if isinstance(source, str) else int(source)
+    in_full(SSSP(source=of), history, ("distance",), precision="single")
+    in_full(WCC(), history, ("component",), guard="full", asynchronous=False)
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+def test_full_runs_begin_with_given_values() -> None:
+    graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 4], [5.0, 4.0, 3.0, 2.0])
+    begin = np.array([9.0, 0, 0, 0, 0])
+    with sigps.stream(Widest(), graph, device="cuda", initial={"width": begin}) as stream:
+        assert stream.result["width"].tolist() == [9, 5, 4, 3, 2]
+        result = stream.apply(inserts=([0], [4], [7.0]), deletes=([1], [2]))
+        assert result["width"].tolist() == [9, 5, 0, 0, 7]
         assert result.path == "full"
-        assert "on a GPU" in result.why
+        assert result.changed_ids.tolist() == [2, 3, 4]
+        assert "not monotone" in result.why
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [(PageRank(), "order of edges"), (CDLP(), "do not combine"), (Triangles(), "do not combine")],
+)
+def test_what_a_gpu_cannot_follow_is_laid_out_anew(program: Vertex, why: str) -> None:
+    graph = Graph.from_edges([0, 1], [1, 2], [1.0, 2.0])
+    live, found = live_run(program, graph, {"device": "cuda"}, None)
+    assert live is None
+    assert why in found
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+def test_of_parallel_edges_that_became_one_none_stays() -> None:
+    graph = Graph.from_edges([0, 1], [1, 2], [1.0, 2.0], duplicates="min", directed=False)
+    with sigps.stream(WCC(), graph, device="cuda", asynchronous=False) as stream:
+        stream.apply(inserts=([1], [2], [1.0]))
+        assert stream.apply(deletes=([1], [2]))["component"].tolist() == [0, 0, 2]
 
 
 @pytest.mark.usefixtures("host_is_gpu")

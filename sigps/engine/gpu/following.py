@@ -1,0 +1,335 @@
+"""A program whose edges follow the versions of a graph on one GPU: rows change where they lie, and all runs anew.
+
+To lay a version out anew takes seconds where a run takes a millisecond. What changes are the rows' order and places
+(`edited_rows.py`), so a program is followed whose messages combine in any order: no sums of floats, no lists.
+`live.GpuLiveEngine` goes on from the last states besides.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.account import spent_on
+from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
+from sigps.device.cuda import Gpu, Kernel, Module, fits
+from sigps.engine.aggregates import Aggregates
+from sigps.engine.cpu.following import Arrays, EdgeChanges, LiveRows
+from sigps.engine.cpu.spending import Spending
+from sigps.engine.exchange import Exchange
+from sigps.engine.gpu.edited_rows import THREADS, BatchMemory, EditedRows, RowEdges, num_blocks
+from sigps.engine.gpu.engine import GpuEngine, GpuProgram
+from sigps.engine.gpu.numbering import DeviceFields
+from sigps.engine.gpu.placed_edges import PlacedEdges
+from sigps.engine.partition.subgraph import Subgraph
+from sigps.engine.stats import StatsLog
+from sigps.kernels.cuda.abi import structure
+from sigps.kernels.cuda.lease import HUB_DEGREE
+
+__all__ = ["TO_THE_END", "GpuFollowingEngine", "find_rows_obstacle", "live_macros"]
+
+TO_THE_END = 1 << 62
+
+_LIVE = structure("Live").dtype
+_MOST_STATES = _LIVE["states"].shape[0]
+_IN_ANY_ORDER = {"min", "max", "any", "all", "or", "and", "xor", "exact"}
+
+
+def find_rows_obstacle(program: VertexProgram) -> str | None:
+    """Return why edges of a program do not follow the versions of a graph on a GPU; None where they do."""
+    if program.delivery is not Delivery.RECORD or program.consumption not in (
+        Consumption.COMBINED,
+        Consumption.SINGLE,
+    ):
+        return "messages do not combine along edges"
+    if program.takes_one or not _IN_ANY_ORDER.issuperset(program.slot_ops):
+        return "what messages come to depends on the order of edges"
+    if program.reads_edges or program.read_columns or program.reads_edge_links:
+        return "compute() reads edges"
+    if len(program.edge_columns) > 1:
+        return "messages are made of several numbers of an edge"
+    if program.aggregators or program.has_master:
+        return "it has aggregators, or master()"
+    if any(field.measure for field in program.states):
+        return "states begin with measures of the graph"
+    if len(program.states) > _MOST_STATES:
+        return f"it has over {_MOST_STATES} states"
+    return None
+
+
+class GpuFollowingEngine:
+    """A program that runs in full on a GPU, where its edges follow the versions of a graph.
+
+    Args:
+        native: The program and the GPU.
+        params: The values of its parameters.
+        subgraph: The whole graph, and this engine's own.
+        exchange: The way to the users' ids.
+        refused: Why it does not go on from its last states.
+
+    Attributes:
+        obstacle: Why it cannot follow; empty where it can.
+        refused: Why the last incremental run was not begun.
+    """
+
+    gives_up = True
+    grows = False
+    full_cost = 0
+    _key_type, _takes_min, _adds = "uint32", True, False
+
+    def __init__(
+        self,
+        native: GpuProgram,
+        params: tuple[Any, ...],
+        subgraph: Subgraph,
+        exchange: Exchange,
+        *,
+        refused: str,
+    ) -> None:
+        self.refused = refused
+        if native.program.early_exit is EarlyExit.LOWEST:  # rows do not ascend
+            program = native.program
+            program = replace(program, early_exit=EarlyExit.NEVER, key=f"{program.key} reads all")
+            native = replace(native, program=program)
+        self._native, self._params, self._subgraph, self._exchange = native, params, subgraph, exchange
+        self._column = next(iter(native.program.edge_columns), None)
+        self._last: list[Any] = []
+        self._begin: dict[str, NDArray[Any]] = {}
+        self._engine = self._made()
+        self.obstacle = self._find_obstacle()
+        if not self.obstacle:
+            self._lay_out()
+
+    def _lay_out(self) -> None:
+        """Give rows room to change in."""
+        graph, gpu = self._engine._graph, self._native.gpu
+        weight = "uint8"
+        if self._column is not None:
+            weight = graph.incoming.column(self._column).dtype.name
+        self._kernels = _kernels(
+            gpu, self._key_type, weight, self._takes_min, self._column is not None, self._adds
+        )
+        assert isinstance(graph.incoming, PlacedEdges)
+        assert isinstance(graph.outgoing, PlacedEdges)
+        incoming = outgoing = EditedRows(graph.incoming, self._column, self._kernels, gpu)
+        if graph.outgoing is not graph.incoming:
+            outgoing = EditedRows(graph.outgoing, self._column, self._kernels, gpu)
+        self._num_edges = self._subgraph.incoming.ends.size
+        self._num_hubs = int(np.count_nonzero(graph.outgoing.degrees_on_host > HUB_DEGREE))
+        self._batches = BatchMemory((outgoing,) if incoming is outgoing else (outgoing, incoming), HUB_DEGREE)
+        self._is_read = self._changes = True
+        self._size = 0
+        self._point()
+
+    def begin(self, name: str, values: NDArray[Any]) -> None:
+        """See `Following`."""
+        self._begin[name] = values
+
+    def state(self, name: str) -> NDArray[Any]:
+        """Return the values of a state field, [num_owned]; a copy."""
+        return self._engine.state(name)
+
+    def kept(self) -> DeviceFields | None:
+        """Return the fields as they are now, kept on the device; None where there is no room."""
+        if not fits(sum(values.nbytes for values in self._states)):
+            return None
+        return self._engine.kept_states()
+
+    def run(self) -> StatsLog:
+        """Run from superstep 0 to the end."""
+        self._read()
+        if self.obstacle:
+            return StatsLog()
+        engine = self._begun()
+        stats = StatsLog(engine.lease(TO_THE_END).stats)
+        self._end_run()
+        return stats
+
+    def _begun(self) -> GpuEngine:
+        """Return an engine in front of superstep 0."""
+        if self._engine.superstep:
+            del self._engine  # its memory is taken again
+            self._engine = self._made()
+            self._point()
+        for name, values in self._begin.items():
+            self._engine.begin(name, values)
+        return self._engine
+
+    def _end_run(self) -> None:
+        """Take note of states that are others than before."""
+        if not self._last:
+            self._last = [values.copy() for values in self._states]
+        self._changes = True
+        self._fill_live()
+
+    def take(self, states: Arrays) -> bool:
+        """Take nothing: graphs are not laid out twice."""
+        return False
+
+    def grow(self, num_owned: int, ids: NDArray[np.int64]) -> None:
+        """See `grows`."""
+        raise AssertionError("it does not take new vertices")
+
+    def note(self, sources: NDArray[np.int64], targets: NDArray[np.int64]) -> None:
+        """Take note of nothing: what a batch does is seen afterwards."""
+
+    def follow(self, rows: LiveRows) -> None:
+        """Change rows as a batch changed the graph's. Does not wait for the device."""
+        assert rows.changes is not None
+        inserts, deletes = (self._by_lid(edges) for edges in rows.changes)
+        self._num_edges += inserts.rows.size - deletes.rows.size
+        lease = self._engine._lease
+        lease["num_in_edges"], lease["pull_cost"] = self._num_edges, self._num_edges + self._num_owned
+        self._size = max(inserts.rows.size, deletes.rows.size)
+        self._batches.send(inserts, deletes)
+        self._is_read = False
+        self._edit()
+
+    def _edit(self) -> None:
+        blocks = num_blocks(self._native.gpu, self._size, 32)
+        self._kernels["edit_rows"].launch(blocks, THREADS, (self._batches.batch,), cooperative=True)
+
+    def _read(self) -> Any:
+        """Return what a batch came to, after rows have been made room for; waits for the device."""
+        if self._is_read:
+            return None
+        found = self._batches.read()
+        while found["is_full"]:
+            for side, rows in enumerate(self._batches.sides):
+                rows.copy_rows(2 * (int(found["num_used"][side]) - rows.used))
+            self._batches.point()
+            self._point()
+            self._engine._graph.kept.clear()  # of later runs
+            self._batches.begin_anew()
+            self._edit()
+            self._launch_again()
+            found = self._batches.read()
+        self._is_read = True
+        for side, rows in enumerate(self._batches.sides):
+            rows.used = int(found["num_used"][side])
+        self._num_hubs += int(found["more_hubs"]) - int(found["fewer_hubs"])
+        if found["missing"]:
+            self.obstacle = "an edge that was deleted is not there"
+        elif self._num_hubs > self._engine._graph.num_hubs:
+            self.obstacle = "more vertices have become hubs than there is room for"
+        return found
+
+    def _launch_again(self) -> None:
+        """Launch what followed the change of rows, which had no room."""
+
+    def widen(self, inserts: EdgeChanges) -> None:
+        """Take note of nothing: no bound depends on edges."""
+
+    def go_on(self, inserts: EdgeChanges, deletes: EdgeChanges, spending: Spending) -> StatsLog | None:
+        """Leave it to `run`."""
+        return None
+
+    def changed(self) -> Callable[[], NDArray[np.int64]] | NDArray[np.int64]:
+        """Return what brings the local ids of vertices whose states differ from the fixed point before, once.
+
+        O(vertices), where anything was sent or given back; does not wait for the device.
+        """
+        import cupy
+
+        if not self._changes:
+            return np.empty(0, dtype=np.int64)
+        differs, live = cupy.empty(self._num_owned, dtype=cupy.bool_), self._live
+        live["differs"] = differs.data.ptr
+        blocks = num_blocks(self._native.gpu, self._num_owned)
+        self._kernels["compare_states_thread_mapped"].launch(blocks, THREADS, (live,))
+        return lambda: np.sort(self._order[cupy.asnumpy(cupy.flatnonzero(differs))])
+
+    @functools.cached_property
+    def _order(self) -> NDArray[np.int64]:
+        """The local id on the host of each on the device."""
+        lids = self._engine._graph.numbering.lids_on_host
+        order = np.empty(lids.size, dtype=np.int64)
+        order[lids] = np.arange(lids.size)
+        return order
+
+    @property
+    def _states(self) -> list[Any]:
+        return self._engine._memory.states
+
+    @property
+    def _num_owned(self) -> int:
+        return self._engine._graph.num_owned
+
+    def _made(self) -> GpuEngine:
+        engine = GpuEngine(
+            self._native,
+            self._params,
+            self._subgraph,
+            self._exchange,
+            stream="never",
+            tiles="never",
+            is_edited=True,
+        )
+        self.aggregates: Aggregates = engine.aggregates
+        return engine
+
+    def _find_obstacle(self) -> str:
+        states = self._states
+        if any(values.ndim > 1 or values.itemsize not in (1, 2, 4, 8) for values in states):
+            return "on a GPU states that follow the versions of a graph are numbers"
+        return ""
+
+    def _point(self) -> None:
+        """Tell the lease where edges are, and how many."""
+        graph, lease = self._engine._graph, self._engine._lease
+        lease["in_edges"], lease["out_edges"] = graph.incoming.structure(), graph.outgoing.structure()
+        for arguments, edges in (("in", graph.incoming), ("out", graph.outgoing)):
+            if self._column is not None:
+                lease[arguments]["columns"][0] = edges.column(self._column).data.ptr
+        lease["could_send"] = 0xFFFFFFFF  # nobody counts them
+        lease["num_in_edges"], lease["pull_cost"] = self._num_edges, self._num_edges + graph.num_owned
+
+    def _fill_live(self) -> None:
+        """Tell kernels where states are."""
+        self._live = live = np.zeros((), dtype=_LIVE)
+        for name, arrays in (("states", self._states), ("before", self._last)):
+            for i, array in enumerate(arrays):
+                live[name][i] = array.data.ptr
+        live["num_states"], live["num_rows"] = len(self._states), self._num_owned
+        live["bytes"][: len(self._states)] = [values.itemsize for values in self._states]
+
+    def _by_lid(self, edges: EdgeChanges) -> RowEdges:
+        """Return edges by the local ids of the device, on the host."""
+        lids = self._engine._graph.numbering.lids_on_host
+        weights = None
+        if self._column is not None:
+            dtype = np.dtype(self._engine._graph.incoming.column(self._column).dtype.name)
+            weights = edges.columns.get(self._column, np.ones(edges.sources.size)).astype(dtype, copy=False)
+        return RowEdges(lids[edges.sources], lids[edges.targets], weights)
+
+
+@functools.cache
+@spent_on("compile")
+def _kernels(
+    gpu: Gpu, key: str, weight: str, takes_min: bool, has_column: bool, adds: bool
+) -> dict[str, Kernel]:
+    from sigps.device.linking import link_kernel
+
+    module = Module(link_kernel("live", gpu.arch, live_macros(key, weight, takes_min, has_column, adds)))
+    names = "copy_rows_warp_mapped", "edit_rows", "begin_again", "compare_states_thread_mapped"
+    return {name: module.kernel(name) for name in names}
+
+
+def live_macros(key: str, weight: str, takes_min: bool, has_column: bool, adds: bool) -> dict[str, str]:
+    """Return what `kernels/cuda/live.cu` is compiled with, of the names of NumPy's types."""
+    return {
+        "SIGPS_KEY": _c_type(key),
+        "SIGPS_WEIGHT": _c_type(weight),
+        "SIGPS_TAKES_MIN": str(int(takes_min)),
+        "SIGPS_ADDS": str(int(adds)),
+        "SIGPS_COLUMNS": str(int(has_column)),
+    }
+
+
+def _c_type(name: str) -> str:
+    return {"float32": "float", "float64": "double"}.get(name) or f"{name}_t"
