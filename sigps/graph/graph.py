@@ -219,7 +219,7 @@ class Graph(GraphArrays):
 
     def _carry_on(self, newer: Graph) -> None:
         """Bring the forms of this graph with edges at both ends to a newer version."""
-        from sigps.graph.versions.apply import Version, twin_rows
+        from sigps.graph.versions.apply import twin_rows
         from sigps.graph.versions.rows import VersionRows
 
         assert newer._version is not None
@@ -236,7 +236,7 @@ class Graph(GraphArrays):
             new = twin_rows(rows, newer._version, size, directed=self.directed, marks=marks, simple=simple)
             if new is not None:
                 like = {n: getattr(newer, n) for n in ("ids", "row_bounds", "report", "vertex_columns")}
-                newer._derived[key] = twin._with_rows(Version(new), **like, num_edges=new.num_edges)
+                newer._derived[key] = twin._with_rows(new, **like, num_edges=new.rows.num_edges)
 
     if not TYPE_CHECKING:
 

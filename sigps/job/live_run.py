@@ -314,6 +314,8 @@ def live_run(
         return None, "the graph has no vertices"
     if found.kind == "first arrival" and (plain.initial or plain.columns) and not runs_on_gpu:
         return None, "states begin with given values, and not as if no vertex had acted"
+    if made.graph is not graph and graph.directed and graph.group.size == 1:
+        graph.in_edges()  # with these a batch changes the turned form, which is made anew without
     if runs_on_gpu:
         return _on_gpu(made, found, options)
     if found.kind == "monotone" and made.executable.code.monotone is None:

@@ -110,6 +110,79 @@ def test_batches_on_a_gpu(weights: list[float], directed: bool) -> None:
     apply_batches(WCC(), weights, directed=directed, num_vertices=20_000, sizes=[1, 40, 9000, 3])
 
 
+_GRAPHS: dict[str, tuple[Any, bool]] = {
+    "kronecker": (lambda: sigps.generate("rmat", scale=10, weights="random"), False),
+    "grid": (lambda: sigps.generate("grid", rows=40, columns=40, weights="random"), False),
+    "small grid": (lambda: sigps.generate("grid", rows=9, columns=200, weights="random"), False),
+    "directed": (lambda: drawn_graph(1000, 4000, range(1, 9), directed=True), True),
+    "sparse": (lambda: drawn_graph(2000, 1500, range(1, 256), directed=True), True),
+    "dense": (lambda: drawn_graph(60, 3000, range(1, 256), directed=True), True),
+    "zeros": (lambda: drawn_graph(500, 1500, [0, 0, 1], directed=False), False),
+    "fractions": (lambda: drawn_graph(800, 2400, [0.5, 1e-20, 3.0], directed=True), True),
+    "equal": (lambda: drawn_graph(700, 2000, [5], directed=False), False),
+    "star": (lambda: drawn_graph(3000, 9000, range(1, 5), directed=False, power=8), False),
+}
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", _GRAPHS)
+def test_fifty_batches_on_a_gpu(name: str) -> None:
+    fifty_batches(name, 50)
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@pytest.mark.parametrize("name", ["dense", "star"])
+def test_a_few_of_fifty_batches(name: str) -> None:
+    fifty_batches(name, 3)
+
+
+def drawn_graph(
+    num_vertices: int, num_edges: int, weights: Any, *, directed: bool, power: float = 2
+) -> Graph:
+    """Return a graph some of whose vertices have many edges."""
+    draw = np.random.default_rng(num_vertices)
+    ends = (num_vertices * draw.random((2, num_edges)) ** power).astype(int)
+    chosen = draw.choice(np.asarray(list(weights)), num_edges)
+    return Graph.from_edges(*ends, weights=chosen, vertices=range(num_vertices), directed=directed)
+
+
+def fifty_batches(name: str, count: int) -> None:
+    """Compare streams of three programs on a graph with full runs on graphs built anew, batch by batch."""
+    make, directed = _GRAPHS[name]
+    graph, draw = make(), np.random.default_rng(7)
+    n, weights = graph.num_vertices, graph.columns["weight"]
+    with (
+        sigps.stream(SSSP(source=0), graph, device="cuda") as paths,
+        sigps.stream(WCC(), graph, device="cuda", asynchronous=False) as parts,
+        sigps.stream(BFS(source=0), graph, device="cuda") as levels,
+    ):
+        for at in range(count):
+            size, gone = draw.integers(0, (3, 40, 400)[at % 3], 2)
+            inserts = (*draw.integers(0, n, (2, size)), draw.choice(weights, size))
+            rows = paths.graph.to_arrow().to_pydict()
+            lost = draw.integers(0, len(rows["source"]), gone)
+            deletes = tuple(np.asarray(rows[end], dtype=np.int64)[lost] for end in ("source", "target"))
+            given = {"inserts": inserts, "deletes": deletes if at % 4 else None}
+            found = [stream.apply(**given) for stream in (paths, parts, levels)]
+            rows = paths.graph.to_arrow().to_pydict()
+            judge = Graph.from_edges(
+                *rows.values(),
+                vertices=range(n),
+                directed=directed,
+                duplicates=graph.report.duplicates_policy,
+            )
+            for result, program, fields in zip(
+                found,
+                (SSSP(source=0), WCC(), BFS(source=0)),
+                (("distance",), ("component",), ("level", "parent")),
+                strict=True,
+            ):
+                expected = sigps.run(program, judge, device="cpu")
+                for field in fields:
+                    assert result[field].tolist() == expected[field].tolist()
+            assert_parents_hold(found[0], judge)
+
+
 def apply_batches(
     program: Vertex, weights: list[float], *, directed: bool, num_vertices: int, sizes: list[int]
 ) -> None:

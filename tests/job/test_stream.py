@@ -384,6 +384,23 @@ class Shifted(Vertex, message=float):
         self.vote_to_halt()
 
 
+@pytest.mark.parametrize("has_in_edges", [True, False])
+def test_components_of_a_directed_graph_follow_its_undirected_form(has_in_edges: bool) -> None:
+    graph = Graph.from_edges([0, 1, 2, 4], [1, 2, 0, 5], vertices=range(7))
+    if has_in_edges:
+        graph.in_edges()
+    with sigps.stream(WCC(), graph, device="cpu", guard="incremental", threads=1) as live:
+        first = live.apply(inserts=([3], [4]))
+        form = live.graph.undirected()
+        second = live.apply(inserts=([6, 2], [3, 1]), deletes=([0], [1]))
+        assert live.graph.undirected()._version.rows._arena is form._version.rows._arena  # type: ignore[union-attr]
+        third = live.apply(deletes=([1, 2, 2], [2, 0, 1]))
+    assert first["component"].tolist() == [0, 0, 0, 3, 3, 3, 6]
+    assert second["component"].tolist() == [0, 0, 0, 3, 3, 3, 3]
+    assert third["component"].tolist() == [0, 1, 2, 3, 3, 3, 3]
+    assert third.path == "incremental"
+
+
 def test_what_reads_degrees_runs_in_full() -> None:
     graph = Graph.from_edges([0, 1], [1, 2], directed=False)
     with sigps.stream(LargestDegree(), graph, device="cpu") as live:

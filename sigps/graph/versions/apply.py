@@ -189,8 +189,8 @@ def apply_batch(
 
 def twin_rows(
     twin: VersionRows, graph: Version, num_vertices: int, *, directed: bool, marks: bool, simple: bool
-) -> VersionRows | None:
-    """Return the rows of `Graph.undirected` or `Graph.both_ways` after a batch; None where they are to be made anew.
+) -> Version | None:
+    """Return what `Graph.undirected` or `Graph.both_ways` is after a batch; None where it is to be made anew.
 
     Args:
         twin: The rows before.
@@ -208,7 +208,8 @@ def twin_rows(
     out = graph.rows.contents(rows)
     none = RowContents(rows, out.offsets * 0, out.ends[:0], {n: c[:0] for n, c in out.columns.items()})
     inward = none if graph.inward is None else graph.inward.contents(rows)
-    return twin.replaced(both_sides(out, inward, num_vertices, marks=marks, simple=simple), num_vertices)
+    newer = twin.replaced(both_sides(out, inward, num_vertices, marks=marks, simple=simple), num_vertices)
+    return Version(newer, touched=rows)
 
 
 def _named(new: Changes, vertices: ArrayLike | None, ids_are: Ids) -> NDArray[Any]:
