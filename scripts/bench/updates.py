@@ -6,10 +6,10 @@
 Batches are inserts of random edges, deletes of random edges, and both; on a grid near the corner that is far from the
 source. First a stream takes them one after another (`in_a_row_ms`). On CPU cores another stream then takes turns with
 `graph.apply` alone and the fastest full run on the version, whose arrays are laid out, so that each finds its caches
-cold. On a GPU, where to lay a version out takes seconds, full runs are timed on the last version, and `full_guard_ms`
-is what a batch takes where the guard is "full". Times are medians of `--repeats` batches, of which the first is not
-counted, and of full runs the least. Triangles are counted once a version, so of these the first full run counts.
-Prints a row at a time, and writes a JSON file to `scripts/bench/results/`.
+cold. On a GPU, where to lay a version out takes seconds, one stream takes all batches of a program, and full runs are
+timed on the last version. Times are medians of `--repeats` batches, of which the first is not counted, and of full runs
+the least. Triangles are counted once a version, so of these the first full run counts. Prints a row at a time, and
+writes a JSON file to `scripts/bench/results/`.
 """
 
 from __future__ import annotations
@@ -74,10 +74,16 @@ def measure_all(
     table: Table,
 ) -> None:
     """Time all programs on a graph."""
-    programs: tuple[tuple[sigps.Vertex, str], ...] = ((SSSP(source=source), "distance"), (WCC(), "component"))
-    if given.device == "cpu":
-        programs += ((BFS(source=source), "level"), (CDLP(), "label"), (Triangles(), "triangles"))
-    for program, key in programs:
+    programs: tuple[tuple[sigps.Vertex, str], ...] = (
+        (SSSP(source=source), "distance"),
+        (WCC(), "component"),
+        (BFS(source=source), "level"),
+    )
+    if given.device == "cuda":
+        for program, key in programs:
+            measure_on_gpu(program, key, graph, name, draw, given, table)
+        return
+    for program, key in (*programs, (CDLP(), "label"), (Triangles(), "triangles")):
         for size in given.batches:
             for kind in KINDS:
                 measure(program, key, graph, name, size, kind, draw, given, table)
@@ -87,21 +93,24 @@ class Times:
     """Seconds by what took them.
 
     Args:
-        waits: Whether work ends on a GPU.
+        wait: Called before the clock is read: waits for a device.
     """
 
-    def __init__(self, *, waits: bool) -> None:
-        self._waits = waits
+    def __init__(self, wait: Callable[[], None] = lambda: None) -> None:
+        self._wait = wait
         self.seconds: dict[str, list[float]] = {}
 
     def of(self, what: str, work: Callable[..., Any], *given: Any, **options: Any) -> Any:
         """Time a call; return what it returns."""
         began = time.perf_counter()
         done = work(*given, **options)
-        if self._waits:
-            synchronise()
+        self._wait()
         self.seconds.setdefault(what, []).append(time.perf_counter() - began)
         return done
+
+    def medians(self) -> dict[str, float]:
+        """Return milliseconds, the first ones left out."""
+        return {what: round(statistics.median(found[1:]) * 1e3, 2) for what, found in self.seconds.items()}
 
 
 def measure(
@@ -115,42 +124,63 @@ def measure(
     given: argparse.Namespace,
     table: Table,
 ) -> None:
-    """Time batches of one kind."""
-    is_gpu = given.device == "cuda"
-    options: dict[str, Any] = {"device": given.device} | ({} if is_gpu else {"threads": given.threads})
+    """Time batches of one kind on CPU cores."""
+    options: dict[str, Any] = {"device": "cpu", "threads": given.threads}
     numbers = np.random.default_rng(1)
     batches = [draw(size, kind, numbers) for _ in range(given.repeats + 1)]
-    times, paths = Times(waits=is_gpu), []
+    times, paths = Times(), []
     with sigps.stream(program, graph, **options) as live:
         for inserts, deletes in batches:
             paths.append(times.of("in_a_row_ms", live.apply, inserts=inserts, deletes=deletes).path)
-        if is_gpu:
-            finish_on_gpu(program, key, live, times)
-    if is_gpu:
-        with sigps.stream(program, graph, guard="full", **options) as live:
-            for inserts, deletes in batches[:4]:
-                times.of("full_guard_ms", live.apply, inserts=inserts, deletes=deletes)
-        version = graph
-        for inserts, deletes in batches:
-            version = times.of("apply_ms", version.apply, inserts, deletes)
-    else:
-        take_turns(program, key, graph, batches, options, times)
-    ms = {what: round(statistics.median(found[1:]) * 1e3, 2) for what, found in times.seconds.items()}
-    if is_gpu:
-        ms["full_run_ms"] = round(min(times.seconds["full_run_ms"]) * 1e3, 2)
-    shown = {"work": type(program).__name__, "graph": name, "batch": size, "kind": kind} | ms
-    shown["times_faster"] = round(ms["full_run_ms"] / ms.get("apply_and_run_ms", ms["in_a_row_ms"]), 1)
-    shown["incremental"] = paths[1:].count("incremental")
-    table.add(shown, "  ".join(f"{what} {found}" for what, found in shown.items()))
+    take_turns(program, key, graph, batches, options, times)
+    about = {"work": type(program).__name__, "graph": name, "batch": size, "kind": kind}
+    show(about, times.medians(), paths, table, "apply_and_run_ms")
 
 
-def finish_on_gpu(program: sigps.Vertex, key: str, live: Any, times: Times) -> None:
-    """Compare the last result with a full run on the last version, and time more of these."""
-    full = sigps.run(program, live.graph, device="cuda")
-    check(np.array_equal(full[key], live.result[key]), "the result is not that of a full run")
-    del full
-    for _ in range(5):
-        times.of("full_run_ms", sigps.run, program, live.graph, device="cuda")
+def show(about: dict[str, Any], ms: dict[str, float], paths: list[str], table: Table, timed: str) -> None:
+    """Add a row."""
+    row = about | ms | {"times_faster": round(ms["full_run_ms"] / ms[timed], 1)}
+    row["incremental"] = paths[1:].count("incremental")
+    table.add(row, "  ".join(f"{what} {found}" for what, found in row.items()))
+
+
+def measure_on_gpu(
+    program: sigps.Vertex,
+    key: str,
+    graph: sigps.Graph,
+    name: str,
+    draw: Callable[..., Any],
+    given: argparse.Namespace,
+    table: Table,
+) -> None:
+    """Time batches of all kinds by one stream."""
+    numbers = np.random.default_rng(1)
+    batches = {
+        (size, kind): [draw(size, kind, numbers) for _ in range(given.repeats + 1)]
+        for size in given.batches
+        for kind in KINDS
+    }
+    times, paths = {of: Times(wait=synchronise) for of in batches}, {of: list[str]() for of in batches}
+    full = Times(wait=synchronise)
+    with sigps.stream(program, graph, device="cuda") as live:
+        for of, drawn in batches.items():
+            for inserts, deletes in drawn:
+                result = times[of].of("in_a_row_ms", live.apply, inserts=inserts, deletes=deletes)
+                paths[of].append(result.path)
+                del result
+        found = sigps.run(program, live.graph, device="cuda")
+        check(np.array_equal(found[key], live.result[key]), "the result is not that of a full run")
+        del found
+        for _ in range(5):
+            full.of("full_run_ms", sigps.run, program, live.graph, device="cuda")
+    version = graph
+    for of, drawn in batches.items():
+        for inserts, deletes in drawn:
+            version = times[of].of("apply_ms", version.apply, inserts, deletes)
+    least = round(min(full.seconds["full_run_ms"]) * 1e3, 2)
+    for of in batches:
+        about = {"work": type(program).__name__, "graph": name, "batch": of[0], "kind": of[1]}
+        show(about, times[of].medians() | {"full_run_ms": least}, paths[of], table, "in_a_row_ms")
 
 
 def take_turns(
@@ -171,7 +201,7 @@ def take_turns(
             alone = times.of("apply_ms", alone.apply, inserts, deletes)
             version = live.graph
             version.in_edges()
-            turns = Times(waits=False)
+            turns = Times()
             if not isinstance(program, Triangles):
                 sigps.run(program, version, **options)
             for _ in range(1 if isinstance(program, Triangles) else 2):
