@@ -304,12 +304,15 @@ class Rewriting:
             edits, self.matched = plan_edits(
                 touched, begins, stops, ends, deleted, inserted, drops_repeats=drops
             )
-            self._edits, self.growth = edits, int(edits.growth.sum())
+            self._edits, self.growth, self.added = edits, int(edits.growth.sum()), edits.inserts
+            if not edits.gone.size:
+                nothing = edits.gone
+                self.gone = RowChanges(nothing, nothing, {name: c[:0] for name, c in columns.items()})
+                return
             at = edits.gone
             of = np.repeat(touched, np.diff(np.searchsorted(edits.gone_at, _offsets(edits.lengths))))
             lost = {name: column[at] for name, column in columns.items()}
             self.gone = RowChanges(of, ends[at].astype(np.int64), lost)
-            self.added = edits.inserts
             return
         self._rows = rows
         self._before = before = rows.contents(touched)

@@ -76,6 +76,9 @@ def plan_edits(
         inserts: Edges to insert afterwards, by rows, then by ends, then in their order.
         drops_repeats: Whether of parallel edges the first alone is kept.
     """
+    first = begins[touched].view(np.int64)
+    lengths = stops[touched].view(np.int64) - first
+    shift = np.cumsum(lengths) - lengths - first  # from the arena to the rows one after the other
     delete_order = row_order(deletes.rows, deletes.ends)
     matched, kept = np.zeros(deletes.size, dtype=np.bool_), np.ones(inserts.size, dtype=np.bool_)
     removed = np.empty((2, deletes.size), dtype=np.uint64)
@@ -91,21 +94,25 @@ def plan_edits(
         inserts, insert_at = inserts.at(kept), insert_at[: insert_offsets[-1]]
     found = np.empty_like(matched)
     found[delete_order] = matched
-
-    first = begins[touched].view(np.int64)
-    lengths = stops[touched].view(np.int64) - first
-    shift = np.cumsum(lengths) - lengths - first  # from the arena to the rows one after the other
+    num_inserts = insert_offsets[1:] - insert_offsets[:-1]
+    inserted_at = insert_at.view(np.int64) + np.repeat(shift, num_inserts)
+    inserted_at += np.arange(inserts.size)
+    if not deletes.size:
+        none = np.empty(0, dtype=np.int64)
+        edits = Edits(
+            touched, lengths, num_inserts, removed, removed_offsets, inserts, insert_at, insert_offsets, none, none,
+            inserted_at,
+        )  # fmt: skip
+        return edits, found
     counts = (removed[1] - removed[0]).view(np.int64)
     before = np.cumsum(counts) - counts
     gone = np.repeat(removed[0].view(np.int64) - before, counts) + np.arange(counts.sum())
     shift_of = np.repeat(shift, np.diff(removed_offsets))
     gone_at = gone + np.repeat(shift_of, counts)
-    at = insert_at.view(np.int64) + np.repeat(shift, np.diff(insert_offsets))
-    inserted_at = at + np.arange(at.size)
     if gone_at.size:
-        inserted_at -= np.searchsorted(gone_at, at)
+        inserted_at -= np.searchsorted(gone_at, inserted_at - np.arange(inserts.size))
     totals = np.concatenate([[0], np.cumsum(counts)])[removed_offsets]
-    growth = np.diff(insert_offsets) - np.diff(totals)
+    growth = num_inserts - np.diff(totals)
     edits = Edits(
         touched, lengths, growth, removed, removed_offsets, inserts, insert_at, insert_offsets, gone, gone_at,
         inserted_at,
