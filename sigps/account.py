@@ -68,12 +68,12 @@ class _Account:
         self.spans: deque[Span] = deque(maxlen=_MOST_SPANS)
 
     def enter(self, line: Line) -> None:
-        if line == self.line:
-            return
-        now = self.settle()
+        before = self.line
+        now = time.perf_counter()
+        self.seconds[before] += now - self.since
         if now > self.entered:
-            self.spans.append((self.line, self.entered, now))
-        self.line, self.entered = line, now
+            self.spans.append((before, self.entered, now))
+        self.line, self.entered, self.since = line, now, now
 
     def settle(self) -> float:
         """Add to the line what was spent on it until now; return when that is."""
@@ -101,13 +101,15 @@ class spent_on:  # noqa: N801  (used like a function)
 
     def __enter__(self) -> None:
         self._account = account = _of_thread.account
-        self._before = account.line
-        account.enter(self._line)
+        self._before = before = account.line
+        if before != self._line:
+            account.enter(self._line)
         if (ranges := _ranges()) is not None:
             ranges.push_range(ranges.get_event_attributes(message=self._line))
 
     def __exit__(self, *_: object) -> None:
-        self._account.enter(self._before)
+        if self._before != self._line:
+            self._account.enter(self._before)
         if (ranges := _ranges()) is not None:
             ranges.pop_range()
 

@@ -425,7 +425,7 @@ class VertexProgram:
         """Positions of the shared values among the aggregators: what `master` returns, in this order."""
         return tuple(i for i, aggregator in enumerate(self.aggregators) if aggregator.is_shared)
 
-    @property
+    @functools.cached_property
     def sends_along_all_edges(self) -> bool:
         """Whether edge() passes a message on every edge: their number is then the sum of the senders' out-degrees.
 

@@ -26,6 +26,7 @@ __all__ = [
     "count_beside_pool",
     "counting_from",
     "find_gpu",
+    "first_gpu",
     "free_bytes",
     "has_sticky_error",
     "limit_memory",
@@ -73,6 +74,11 @@ def counting_from(ordinal: int) -> Iterator[None]:
             yield
     finally:
         _first.reset(token)
+
+
+def first_gpu() -> int:
+    """Return the ordinal from which `find_gpu` counts here, whether or not there is a GPU."""
+    return _first.get()
 
 
 def num_gpus() -> int:

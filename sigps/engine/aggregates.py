@@ -78,6 +78,12 @@ class Aggregates:
             Packed.of(a.start, d) for a, d in zip(self._aggregators, self._dtypes, strict=True)
         )
 
+    def again(self) -> Aggregates:
+        """Return others of the same program that begin with the values of these. O(1)."""
+        made = object.__new__(Aggregates)
+        vars(made).update(vars(self))
+        return made
+
     def pack(self, totals: list[tuple[Any, ...]], superstep: int = 0) -> NDArray[np.int64]:
         """Return this rank's totals of a superstep as 8-byte words, for the exchange.
 

@@ -378,6 +378,10 @@ class EngineSpec(ABC):
         """Raise DeviceError where the machine lacks something; it says what to install."""
         return
 
+    def first_device(self) -> int:
+        """Return the number from which this thread counts devices of the kind: what is made for one is no other's."""
+        return 0
+
     def obstacle(self, program: VertexProgram | None, facts: RunFacts) -> str | None:
         """Name what of a run the engine cannot do, whoever asked for it; None where it can do all of it. Pure.
 

@@ -63,8 +63,13 @@ class MasterCompute:
         self._shared = [a for a in program.declaration.aggregators if a.is_shared]
 
     @staticmethod
-    def of(context: RunContext) -> MasterCompute | None:
-        """Return the master compute of a run of a compiled program; None where it has neither method."""
+    def of(context: RunContext, params: tuple[Any, ...] | None = None) -> MasterCompute | None:
+        """Return the master compute of a run of a compiled program; None where it has neither method.
+
+        Args:
+            context: The run.
+            params: `context.params()`, where they are at hand.
+        """
         derived, subgraph = context.executable.program, context.subgraph
         assert derived is not None
         if not context.program.declaration.has_master:
@@ -74,7 +79,7 @@ class MasterCompute:
             subgraph.num_vertices,
             subgraph.num_edges,
             counts_messages=derived.sends_along_all_edges,
-            compiled=(derived, context.params()) if derived.master is not None else None,
+            compiled=(derived, params or context.params()) if derived.master is not None else None,
         )
 
     def restore(self, num_messages: int, exchange: Exchange) -> None:

@@ -121,6 +121,10 @@ class StatsLog(Sequence[SuperstepStats]):
         """Add supersteps; the rows of another log stay rows, and are shared."""
         parts: Sequence[list[SuperstepStats] | _Rows | FusedStats]
         if isinstance(records, StatsLog):
+            if not self._parts:  # as for each run's log, and its result's
+                self._parts = [list(part) if isinstance(part, list) else part for part in records._parts]
+                self._ends = records._ends.copy()
+                return
             parts = tuple(records._parts)
         else:
             parts = (records if isinstance(records, FusedStats) else list(records),)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.errors import GraphError
-from sigps.group.status import Status
+from sigps.group.status import Status, Unwatched
 
 __all__ = [
     "Alone",
@@ -75,7 +75,7 @@ class Alone:
     size = 1
 
     def __init__(self) -> None:
-        self.status = Status.create()
+        self.status: Status = Unwatched.create()
 
     def all_to_all(self, parts: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         return list(parts)

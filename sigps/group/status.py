@@ -5,13 +5,15 @@ Imports Python's own modules alone, as the watchdog process does.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
-__all__ = ["SILENT_SECONDS", "Status"]
+__all__ = ["SILENT_SECONDS", "Status", "Unwatched"]
 
 SILENT_SECONDS = 20.0
 _PHASE_BYTES = 64
@@ -79,15 +81,15 @@ class Status(ctypes.Structure):
     def last_log(self) -> str | None:
         return self.log_text.decode(errors="replace") or None
 
-    def during(self, phase: str) -> Phase:
+    def during(self, phase: str) -> AbstractContextManager[None]:
         """Record what the rank does in this block, such as "loading the graph"."""
         return Phase(self, phase)
 
-    def in_supersteps(self, read_superstep: Callable[[], int]) -> Supersteps:
+    def in_supersteps(self, read_superstep: Callable[[], int]) -> AbstractContextManager[None]:
         """Record that the rank computes supersteps in this block, which `superstep_seconds` limits."""
         return Supersteps(self, read_superstep)
 
-    def limits(self, silent_seconds: float, superstep_seconds: float) -> Limits:
+    def limits(self, silent_seconds: float, superstep_seconds: float) -> AbstractContextManager[None]:
         """Watch by these limits in this block; where it fails they stay, for the others that wait for this rank."""
         return Limits(self, silent_seconds, superstep_seconds)
 
@@ -108,6 +110,25 @@ class Status(ctypes.Structure):
             self.superstep = self.read_superstep()
         self.is_waiting = is_waiting
         self.since = time.monotonic()
+
+
+class Unwatched(Status):
+    """The status of a process that nobody watches: blocks record nothing."""
+
+    def during(self, phase: str) -> AbstractContextManager[None]:
+        """Record nothing."""
+        return _NOTHING
+
+    def in_supersteps(self, read_superstep: Callable[[], int]) -> AbstractContextManager[None]:
+        """Record nothing."""
+        return _NOTHING
+
+    def limits(self, silent_seconds: float, superstep_seconds: float) -> AbstractContextManager[None]:
+        """Record nothing."""
+        return _NOTHING
+
+
+_NOTHING = contextlib.nullcontext()
 
 
 class Limits:

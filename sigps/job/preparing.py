@@ -45,6 +45,7 @@ __all__ = [
     "prepared",
     "seeded",
     "turned",
+    "warn_of_rounding",
 ]
 
 log = logging.getLogger(__name__)
@@ -179,7 +180,7 @@ def prepared(
     check_ids(program, graph)
     _check_columns(derived, graph)
     if not streams:
-        _warn_of_rounding(program, graph, derived)
+        warn_of_rounding(program, graph, derived)
     columns = together(lambda: column_values(program, graph, width), graph.group)
     facts = RunFacts(
         graph.num_vertices,
@@ -435,7 +436,7 @@ def _check_columns(derived: VertexProgram | None, graph: Graph) -> None:
                 missing_column(name, 0, types)
 
 
-def _warn_of_rounding(program: Vertex, graph: Graph, derived: VertexProgram | None) -> None:
+def warn_of_rounding(program: Vertex, graph: Graph, derived: VertexProgram | None) -> None:
     """Log a warning where a program that keeps floats reads whole weights that these round. Collective."""
     weights = graph.columns.get("weight")
     if weights is None or weights.dtype.kind != "i":
@@ -444,8 +445,12 @@ def _warn_of_rounding(program: Vertex, graph: Graph, derived: VertexProgram | No
     kept = (*declared.states, *declared.message, *declared.edge_states)
     is_read = derived is None or "weight" in (*derived.edge_columns, *derived.read_columns)
     if is_read and any(field.element.dtype().kind == "f" for field in kept):
-        ends = np.array([weights.max(initial=0), -weights.min(initial=0)], np.float64)
-        largest = graph.derived("largest weight", lambda: graph.group.all_reduce(ends, "max").max())
+
+        def find_largest() -> float:
+            ends = np.array([weights.max(initial=0), -weights.min(initial=0)], np.float64)
+            return float(graph.group.all_reduce(ends, "max").max())
+
+        largest = graph.derived("largest weight", find_largest)
         if largest > 2**53 and graph.group.rank == 0:
             text = (
                 "%s computes with floats, which round whole weights beyond 2**53; there are some up to %.3g"
@@ -455,6 +460,8 @@ def _warn_of_rounding(program: Vertex, graph: Graph, derived: VertexProgram | No
 
 def bind_ids(program: Vertex, graph: Graph) -> Vertex:
     """Return the program with its vertex ids as compute() sees them, each checked to be in the graph."""
+    if not any(field.is_vertex_id for field in program.declaration.params):
+        return program
     return bind_all([program], graph)[0]
 
 

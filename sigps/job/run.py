@@ -20,7 +20,8 @@ from sigps.graph.graph import Graph
 from sigps.graph.partitioning.partition import PartitionFunction
 from sigps.group.limits import DEFAULT_FAULTS
 from sigps.group.status import Status
-from sigps.job.preparing import Precision, prepared
+from sigps.job.alike import prepared_alike
+from sigps.job.preparing import Precision
 from sigps.job.result import Result
 from sigps.job.streaming import Stream, Transfer
 from sigps.model.vertex import Vertex
@@ -174,7 +175,7 @@ def run(
         graph.group.status if isinstance(graph, Graph) else Status.create()
     )  # `prepared` refuses what is none
     with status.during("preparing the run"):
-        made = prepared(program, graph, **options)
+        made = prepared_alike(program, graph, options)
     given = graph
     program, graph, spec = made.program, made.graph, made.executable.spec
     shown = (

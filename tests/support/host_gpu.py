@@ -12,7 +12,7 @@ import ctypes
 import itertools
 import sys
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -96,6 +96,11 @@ class Array(np.ndarray[Any, Any]):
 
     device = contextlib.nullcontext()
 
+    def __new__(cls, shape: Any, dtype: Any = float, memptr: Any = None) -> Array:
+        if memptr is None:
+            return np.ndarray.__new__(cls, shape, dtype)
+        return np.ndarray.__new__(cls, shape, dtype, memptr.memory, memptr.offset)
+
     @property
     def data(self) -> Any:  # type: ignore[override]
         def memset_async(value: int, size: int) -> None:
@@ -174,6 +179,7 @@ def _cupy() -> Any:
             memcpyDeviceToDevice=3,
             memcpyAsync=lambda target, source, size, kind, stream: ctypes.memmove(target, source, size),
         ),
+        alloc=lambda size: Pointer(np.empty(size, np.uint8)),
         alloc_pinned_memory=_Pinned,
         memory=SimpleNamespace(OutOfMemoryError=type("OutOfMemoryError", (MemoryError,), {})),
         get_current_stream=lambda: stream,
@@ -181,6 +187,20 @@ def _cupy() -> Any:
         Event=lambda disable_timing: SimpleNamespace(record=lambda: None),
     )
     return module
+
+
+class Pointer(NamedTuple):
+    """An address of the device, within memory that it holds."""
+
+    memory: Any
+    offset: int = 0
+
+    @property
+    def ptr(self) -> int:
+        return int(self.memory.ctypes.data) + self.offset
+
+    def __add__(self, num_bytes: int) -> Pointer:  # type: ignore[override]
+        return Pointer(self.memory, self.offset + num_bytes)
 
 
 class _Stream:

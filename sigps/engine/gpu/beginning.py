@@ -19,7 +19,7 @@ from sigps.compiler.cuda.compile import CudaProgram
 from sigps.device.cuda import Gpu
 from sigps.device.transfers import fill_with
 from sigps.engine.gpu import placed_edges
-from sigps.engine.gpu.columns import cast
+from sigps.engine.gpu.columns import array_at, cast
 from sigps.engine.gpu.memory_plan import MemoryPlan
 from sigps.kernels.cuda.abi import structure
 from sigps.native.marshal import Packed
@@ -97,10 +97,10 @@ class Beginning:
 
         Args:
             gpu: The GPU.
-            blocks: The run's block and that of states, CuPy's uint8.
+            blocks: Where the run's block and that of states begin: CuPy's pointers.
             params: The cells of the parameters.
         """
-        run, states = (block.data.ptr for block in blocks)
+        run, states = (block.ptr for block in blocks)
         cells = np.frombuffer(params, np.uint64)
         kernel = placed_edges.layout_kernel("begin_run_thread_mapped", gpu)
         for words, (in_run, in_states), (place, which), num_written in self.launches:
@@ -111,7 +111,8 @@ class Beginning:
             num_blocks = min(gpu.num_sms * 8, -(-num_written // (_THREADS * _WORDS_OF_THREAD)))
             kernel.launch(num_blocks, _THREADS, (filled,))
         for block, at, num_bytes, row, _ in self.copied:
-            fill_with(blocks[block][at : at + num_bytes // len(row) * len(row)], row)
+            size = num_bytes // len(row) * len(row)
+            fill_with(array_at(blocks[block] + at, size, np.dtype(np.uint8)), row)
 
 
 def beginning_of(compiled: CudaProgram, plan: MemoryPlan) -> Beginning:

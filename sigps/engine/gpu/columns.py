@@ -15,6 +15,7 @@ __all__ = [
     "BY_HOST",
     "Copied",
     "Copier",
+    "array_at",
     "cast",
     "copied",
     "copies_on_device",
@@ -173,6 +174,13 @@ def _field(rows: Any, dtype: np.dtype[Any], offset: int, size: int) -> Any:
     numbers = rows.view(dtype.base).reshape(-1, size // width)
     first = offset // width
     return numbers[:, first : first + dtype.shape[0]] if dtype.shape else numbers[:, first]
+
+
+def array_at(pointer: Any, count: int, dtype: np.dtype[Any]) -> Any:
+    """Return what lies at an address of the device (CuPy's) as numbers of a type, or as vectors, [vectors, length]."""
+    import cupy
+
+    return cupy.ndarray((count, *dtype.shape), dtype.base, memptr=pointer)
 
 
 def typed(block: Any, dtype: np.dtype[Any]) -> Any:

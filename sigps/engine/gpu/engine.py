@@ -10,7 +10,7 @@ import contextlib
 import functools
 import math
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -33,8 +33,8 @@ from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.columns import cast
 from sigps.engine.gpu.components import GpuComponents, gpu_components
 from sigps.engine.gpu.edge_states import commit_edge_states, kept_edge_state
-from sigps.engine.gpu.graph import GpuGraph, put_rows, take_rows
-from sigps.engine.gpu.launch import CLUSTER_DEGREE, NO_CLUSTER, num_blocks
+from sigps.engine.gpu.graph import GpuGraph, put_rows, runs_on_gpu, take_rows
+from sigps.engine.gpu.launch import CLUSTER_DEGREE, NO_CLUSTER, SharedCache, num_blocks
 from sigps.engine.gpu.memory_plan import MOST_SUPERSTEPS
 from sigps.engine.gpu.numbering import DeviceFields
 from sigps.engine.gpu.open_loops import wait_for_stream, watching_loops
@@ -132,7 +132,6 @@ class GpuEngine:
         if subgraph.outgoing is not None:
             check_names(native.program.edge_states, subgraph.outgoing.columns)
         self.superstep = 0
-        self.aggregates = Aggregates(native.program.aggregators)
         self._gpu, self._program = native.gpu, native.program
         self._params, self._subgraph, self._exchange = params, subgraph, exchange
         self._master = master
@@ -141,27 +140,41 @@ class GpuEngine:
         self._has_turns = False
         self._control: Any = None
         self._arrived: Snapshot | None = None
-        self._columns = () if subgraph.incoming.is_streamed else _column_types(subgraph)
-        placement = Placement(
-            native.program,
-            native.gpu,
-            subgraph,
-            self._columns,
-            is_alone=exchange.size == 1,
-            has_peers=self.has_peers,
-            goes_by_edge=self._goes_by_edge,
-            can_wait=asynchronous and not self._goes_by_edge,
-            forced=forced,
-            stream=stream,
-            is_limited=is_limited,
-            tiles=tiles,
-            is_edited=is_edited,
-        )
-        self._graph: GpuGraph = placement.graph()
-        self._has_narrow_ids = self._everywhere(self._graph.has_narrow_ids)
+        alone = exchange.size == 1
+        kept = runs_on_gpu(subgraph, native.gpu) if alone and not is_limited and not is_edited else {}
+        key = native.program, schedule, asynchronous, forced, stream, tiles
+        if key not in kept:
+            columns = () if subgraph.incoming.is_streamed else _column_types(subgraph)
+            placement = Placement(
+                native.program,
+                native.gpu,
+                subgraph,
+                columns,
+                is_alone=alone,
+                has_peers=self.has_peers,
+                goes_by_edge=self._goes_by_edge,
+                can_wait=asynchronous and not self._goes_by_edge,
+                forced=forced,
+                stream=stream,
+                is_limited=is_limited,
+                tiles=tiles,
+                is_edited=is_edited,
+            )
+            graph = placement.graph()
+            if self._is_packed or graph.spilling is not None:  # which asks each time what fits
+                kept = {}
+            is_narrow, aggregates = (
+                self._everywhere(graph.has_narrow_ids),
+                Aggregates(native.program.aggregators),
+            )
+            kept[key] = _Placed(columns, graph, is_narrow, aggregates)
+        self._placed: _Placed = kept[key]
+        self._columns = self._placed.columns
+        self._graph: GpuGraph = self._placed.graph
+        self._has_narrow_ids = self._placed.has_narrow_ids
+        self.aggregates = self._placed.aggregates.again()
         self._running = native.program
         self._variant = self._compiled(self._running)
-        alone = exchange.size == 1
         self._num_edges = subgraph.incoming.num_edges  # on all GPUs
         can_wait = asynchronous and not self._goes_by_edge and not self._is_packed
         self._is_priority_form = can_wait and native.program.priority_form is not None
@@ -266,7 +279,8 @@ class GpuEngine:
                 outcome.ended = self._end_at_once(outcome)
             if self._is_priority_form and (outcome.ended or self.superstep == 1):
                 outcome.ended = not self._release()
-                self._is_time_up |= sum(done.seconds for done in outcome.stats) > self._most_seconds
+                if self._most_seconds < math.inf:
+                    self._is_time_up |= sum(done.seconds for done in outcome.stats) > self._most_seconds
         self._read_aggregates()
         return outcome
 
@@ -366,8 +380,8 @@ class GpuEngine:
             return False
         found = self._graph.once("around", lambda: count_around(self._graph, self._gpu, directed=directed))
         names = [f.name for f in self._program.states]
-        for field, measure in measures.items():
-            self._memory.states[names.index(field)][:] = getattr(found, measure)
+        for name, measure in measures.items():
+            self._memory.states[names.index(name)][:] = getattr(found, measure)
         return True
 
     def save(self) -> Snapshot:
@@ -462,24 +476,13 @@ class GpuEngine:
         variant = self._variant
         self._lease["end"], self._lease["pull_gain"] = end, variant.pull_gain
         self._lease["small_frontier_messages"] = variant.cluster.most_messages if self._has_cluster else 0
-        lanes = 32 if self._program.reads_neighbors else 1  # that compute a vertex
-        blocks = num_blocks(
-            max(1, self._gpu.num_sms * variant.blocks_per_sm // self.num_at_once),
-            self._graph.num_owned * lanes,
-            self._graph.incoming.rows.num_positions,
-            variant.shape.threads,
-        )
-        cache = variant.shared_cache(
-            num_vertices=self._graph.num_owned,
-            num_edges=int(self._lease["num_in_edges"]),
-            num_blocks=blocks,
-            num_hot_ghosts=int(self._lease["num_hot"]) if self.has_peers else 0,
-        )
+        blocks, cache = self._shape_of(variant)
         if self._is_packed and self._num_readers != blocks:
             self._lease["packed"], self._reading = self._pages.reader(blocks)
             self._num_readers = blocks
-        for name in ("num_records", "num_bits", "num_ghosts"):
-            self._lease[name.replace("num_", "num_cached_")] = getattr(cache, name)
+        lease = self._lease
+        lease["num_cached_records"], lease["num_cached_bits"] = cache.num_records, cache.num_bits
+        lease["num_cached_ghosts"] = cache.num_ghosts
         ending = RUNNING
         while ending in (RUNNING, NO_CAPACITY) and self.superstep < end and not self._is_time_up:
             with self._watching():
@@ -517,6 +520,28 @@ class GpuEngine:
             )
         return ending
 
+    def _shape_of(self, variant: Variant) -> tuple[int, SharedCache]:
+        """Return how many blocks a launch has, and their shared-memory cache."""
+        shapes, num_edges = self._placed.shapes, int(self._lease["num_in_edges"])
+        num_positions = self._graph.incoming.rows.num_positions
+        key = variant, self.num_at_once, num_edges, num_positions
+        if key not in shapes:
+            lanes = 32 if self._program.reads_neighbors else 1  # that compute a vertex
+            blocks = num_blocks(
+                max(1, self._gpu.num_sms * variant.blocks_per_sm // self.num_at_once),
+                self._graph.num_owned * lanes,
+                num_positions,
+                variant.shape.threads,
+            )
+            cache = variant.shared_cache(
+                num_vertices=self._graph.num_owned,
+                num_edges=num_edges,
+                num_blocks=blocks,
+                num_hot_ghosts=int(self._lease["num_hot"]) if self.has_peers else 0,
+            )
+            shapes[key] = blocks, cache
+        return shapes[key]
+
     def _watching(self) -> contextlib.AbstractContextManager[None]:
         """Watch a launch whose loops may never end."""
         if not self._variant.compiled.has_open_loops:
@@ -550,10 +575,13 @@ class GpuEngine:
         checked_gids(lost, np.array([-1]), 0, self.superstep - 1)
 
     def _compiled(self, program: VertexProgram) -> Variant:
-        with spent_on("compile"), compiling:
-            known = program, self._columns, self._has_narrow_ids, self._gpu, self.has_peers
-            laid_out = self._goes_by_edge, self._graph.tiles is not None, self._is_packed
-            return gpu_variant.load_variant(*known, *laid_out, self._has_turns)
+        known, key = self._placed.variants, (program, self._has_turns)
+        if key not in known:
+            with spent_on("compile"), compiling:
+                given = program, self._columns, self._has_narrow_ids, self._gpu, self.has_peers
+                laid_out = self._goes_by_edge, self._graph.tiles is not None, self._is_packed
+                known[key] = gpu_variant.load_variant(*given, *laid_out, self._has_turns)
+        return known[key]
 
     def _release(self) -> bool:
         """Release the bucket of the best value, or all buckets; return whether there was one.
@@ -567,6 +595,8 @@ class GpuEngine:
             status, degrees = memory.array("status", np.uint8), self._graph.out_degrees
             self._buckets = GpuBuckets(self._gpu, sent, status, values, degrees, takes_min=takes_min)
         waiting_edges, best = self._best_of_all(*self._buckets.find(), takes_min)
+        if waiting_edges == 0:
+            return False
         choice = choose_release(waiting_edges=waiting_edges, num_edges=self._num_edges, rounds=self._rounds)
         self._rounds += 1
         spreads_alone = choice == "best"
@@ -578,7 +608,7 @@ class GpuEngine:
         self._is_priority_form = spreads_alone
         self._set_released(num_senders, edges)
         self._num_small = 0
-        return waiting_edges > 0
+        return True
 
     def _set_released(self, num_senders: int, edges: int) -> None:
         """Let the next launch begin with the messages of so many senders, along so many edges."""
@@ -591,6 +621,28 @@ class GpuEngine:
     def _best_of_all(self, waiting_edges: int, best: int, takes_min: bool) -> tuple[int, int]:
         """Return what `GpuBuckets.find` would return of all partitions together."""
         return waiting_edges, best
+
+
+@dataclass(frozen=True, eq=False)
+class _Placed:
+    """What is the same for runs of a program on a partition that go alike.
+
+    Attributes:
+        columns: Names and types of the edge columns.
+        graph: The partition on the GPU.
+        has_narrow_ids: Whether ids take 32 bits, on all ranks.
+        aggregates: What aggregators begin with.
+        variants: Their kernels, by the program and by whether leases end by the clock.
+        shapes: The blocks of a launch and their shared-memory cache, by the variant, how many runs share the GPU, the
+            edges and their positions.
+    """
+
+    columns: tuple[tuple[str, np.dtype[Any]], ...]
+    graph: GpuGraph
+    has_narrow_ids: bool
+    aggregates: Aggregates
+    variants: dict[tuple[VertexProgram, bool], Variant] = field(default_factory=dict)
+    shapes: dict[tuple[Variant, int, int, int], tuple[int, SharedCache]] = field(default_factory=dict)
 
 
 def _column_types(subgraph: Subgraph) -> tuple[tuple[str, np.dtype[Any]], ...]:

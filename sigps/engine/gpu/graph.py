@@ -28,7 +28,15 @@ from sigps.engine.partition.edge_list import EdgeList
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.kernels.cuda.lease import HUB_DEGREE
 
-__all__ = ["GpuGraph", "division_on_gpu", "forget_on_gpu", "graph_on_gpu", "put_rows", "take_rows"]
+__all__ = [
+    "GpuGraph",
+    "division_on_gpu",
+    "forget_on_gpu",
+    "graph_on_gpu",
+    "put_rows",
+    "runs_on_gpu",
+    "take_rows",
+]
 
 
 class GpuGraph:
@@ -271,3 +279,12 @@ def division_on_gpu(subgraph: Subgraph, gpu: Gpu, *, sorts_rows: bool) -> Spilli
 def forget_on_gpu(subgraph: Subgraph, gpu: Gpu) -> None:
     """Drop a partition's edges from a GPU, where they are there."""
     _on_gpus.get(subgraph, {}).pop(gpu.ordinal, None)
+    _runs_on.get(subgraph, {}).pop(gpu.ordinal, None)
+
+
+def runs_on_gpu(subgraph: Subgraph, gpu: Gpu) -> dict[Any, Any]:
+    """Return what runs leave for others that are alike; dropped with the edges, to which it may refer."""
+    return _runs_on.setdefault(subgraph, {}).setdefault(gpu.ordinal, {})
+
+
+_runs_on: weakref.WeakKeyDictionary[Subgraph, dict[int, dict[Any, Any]]] = weakref.WeakKeyDictionary()

@@ -6,7 +6,7 @@ and moved to them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.engine.gpu.beginning import Beginning, beginning_of
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.layout import Rows
-from sigps.engine.gpu.memory_plan import MemoryPlan, Sizes, plan_run
+from sigps.engine.gpu.memory_plan import MemoryPlan, Sizes, bytes_to_commit, plan_run
 from sigps.engine.gpu.packed_edges import PackedGraph
 from sigps.engine.gpu.tiles import TiledEdges
 from sigps.kernels.cuda.abi import ARGUMENTS
@@ -37,6 +37,7 @@ class LeaseTemplate:
         in_run: The words that are addresses in the block of the run.
         in_states: The words that are addresses in the block of states.
         beginning: What the blocks begin with.
+        to_commit: The temporary bytes of committing edge states where they cross ranks, by what they are for.
     """
 
     plan: MemoryPlan
@@ -44,13 +45,14 @@ class LeaseTemplate:
     in_run: NDArray[np.intp]
     in_states: NDArray[np.intp]
     beginning: Beginning
+    to_commit: Mapping[str, int]
 
     def at(self, run: int, states: int) -> Any:
         """Return a `kernels.cuda.lease.LEASE` for blocks that begin at these addresses."""
         words = self.words.copy()
         words[self.in_run] += np.uint64(run)
         words[self.in_states] += np.uint64(states)
-        return words.view(LEASE).reshape(())
+        return np.frombuffer(words, LEASE).reshape(())
 
 
 def lease_template(
@@ -63,10 +65,9 @@ def lease_template(
 ) -> LeaseTemplate:
     """Return the lease for runs of a program on a graph; filled in once. Arguments as `RunMemory`'s."""
     known: dict[Any, LeaseTemplate] = graph.kept
-    subgraph = graph.numbering.subgraph
-    reads_edges = compiled.program.reads_edges
     key = compiled, has_cluster, num_peers, goes_by_edge
     if key not in known:
+        subgraph, reads_edges = graph.numbering.subgraph, compiled.program.reads_edges
         sizes = Sizes(
             graph.num_owned,
             subgraph.incoming.num_edges,
@@ -86,8 +87,16 @@ def lease_template(
             for bases in ((0, 0), (_FAR, 0), (0, _FAR))
         )
         in_run, in_states = np.flatnonzero(run != here), np.flatnonzero(states != here)
-        known[key] = LeaseTemplate(plan, here, in_run, in_states, beginning_of(compiled, plan))
+        beginning = beginning_of(compiled, plan)
+        known[key] = LeaseTemplate(plan, here, in_run, in_states, beginning, _to_commit(compiled, graph))
     return known[key]
+
+
+def _to_commit(compiled: CudaProgram, graph: GpuGraph) -> dict[str, int]:
+    if not compiled.program.edge_states or graph.walked.mirror_bounds is None:
+        return {}
+    walked = graph.walked
+    return {"what crosses of edges": bytes_to_commit(walked.num_edges, walked.num_sent, walked.num_mirrored)}
 
 
 _FAR = 1 << 40

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from sigps.compiler.cuda.compile import CudaProgram
 from sigps.compiler.program import Consumption, Delivery
 from sigps.device.cuda import check_fits, fits
-from sigps.device.transfers import bring_small, copy_within
+from sigps.device.transfers import bring_small, copy_within, send_small
 from sigps.engine.gpu.beginning import cells_of
-from sigps.engine.gpu.columns import typed
+from sigps.engine.gpu.columns import array_at
 from sigps.engine.gpu.direct_messages import DirectMessages
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.lease_template import lease_template
-from sigps.engine.gpu.memory_plan import MemoryPlan, bytes_to_commit
+from sigps.engine.gpu.memory_plan import MemoryPlan
 from sigps.kernels.cpu.arguments import ACTIVE, HALTED, RETIRED, SENDERS_BITMAP, SENDERS_NONE
 from sigps.kernels.cuda.lease import CONTROL, FRONTIER_BITS, OVERFLOWED, RUNNING, STATS
 from sigps.kernels.direction import PULL, PUSH, choose_direction
@@ -74,17 +74,18 @@ class RunMemory:
         )
         self._plan = plan = template.plan
         if take is None:
-            needed = {"messages and work": plan.nbytes, "state fields": plan.state_bytes}
-            check_fits(needed | _to_commit(compiled, graph))
-            self._block = _taken(plan.nbytes)
+            if not fits(plan.nbytes + plan.state_bytes + sum(template.to_commit.values())):
+                needed = {"messages and work": plan.nbytes, "state fields": plan.state_bytes}
+                check_fits({**needed, **template.to_commit})
+            self._block, self._state_block = _taken(plan.nbytes, plan.state_bytes)
         else:
-            self._block = take(plan.nbytes)
+            self._block = take(plan.nbytes).data
             check_fits({"state fields": plan.state_bytes})
-        self._state_block = _taken(plan.state_bytes)
-        self.lease = template.at(self._block.data.ptr, self._state_block.data.ptr)
+            (self._state_block,) = _taken(plan.state_bytes)
+        self.lease = template.at(self._block.ptr, self._state_block.ptr)
         self._tables, placed = _on_device(params)
         template.beginning.write(graph.gpu, (self._block, self._state_block), cells_of(placed))
-        self.states = self._typed_states()
+        self.states = self._states_in(self._state_block)
         if compiled.program.consumption is Consumption.LISTED and "counts" not in plan.offsets:
             copy_within(self.array("offsets", np.uint64), graph.list_offsets())
         if compiled.program.delivery is Delivery.DIRECT:
@@ -160,7 +161,7 @@ class RunMemory:
         upcoming["sender_filter"] = SENDERS_BITMAP if superstep else SENDERS_NONE
         upcoming["frontier"], upcoming["any_retired"] = FRONTIER_BITS, has_retired
         upcoming["retired_edges"], upcoming["counts_idle"] = retired_edges, counts_idle
-        self.array("control", np.uint8).set(np.frombuffer(control.tobytes(), np.uint8))
+        send_small(self.array("control", np.uint8), control.tobytes())
         return control
 
     def read_back(self) -> tuple[Any, Any]:
@@ -171,25 +172,26 @@ class RunMemory:
         begin, address = offsets["control"], int(self.lease["control"])
         first, aggregates_at = offsets["stats"] - begin, offsets["aggregates"] - begin
         seen = bring_small(address, first + _READ_AT_ONCE * STATS.itemsize)
-        control = seen[: CONTROL.itemsize].view(CONTROL)[0]
+        control = np.frombuffer(seen, CONTROL, 1)[0]  # not a view: NumPy would look at every field
         self._cells = seen[aggregates_at : aggregates_at + sizes["aggregates"]]
         count = int(control["num_stats"])
         if count > _READ_AT_ONCE:
             return control, cupy.asnumpy(self.array("stats", np.uint8)[: count * STATS.itemsize]).view(STATS)
-        return control, seen[first : first + count * STATS.itemsize].view(STATS)
+        return control, np.frombuffer(seen, STATS, count, first)
 
     def aggregate_values(self, like: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the aggregators' values, as they were set or read back last, each of the type it has in `like`."""
-        cells = self._cells.view(np.uint64)
-        ends = np.cumsum([0, *(value.size for value in like)])
-        numbers = [
-            cells[begin:end].view(np.uint8).reshape(-1, 8)[:, : value.itemsize].copy().view(value.dtype)[:, 0]
-            for value, begin, end in zip(like, ends[:-1], ends[1:], strict=True)
-        ]
-        return tuple(
-            Packed.of(n if v.ndim else n[0], np.dtype((v.dtype, v.shape)))
-            for n, v in zip(numbers, like, strict=True)
-        )
+        found, at = [], 0
+        for value in like:
+            number, count = np.dtype(value.dtype), max(1, value.size)
+            cells = np.frombuffer(self._cells, np.uint8, 8 * count, at)
+            if value.ndim:
+                numbers = cells.reshape(-1, 8)[:, : number.itemsize].copy().view(number)[:, 0]
+                found.append(Packed.of(numbers, np.dtype((number, value.shape))))
+            else:
+                found.append(np.frombuffer(cells, number, 1)[0])
+            at += cells.size
+        return tuple(found)
 
     def set_aggregates(self, values: tuple[Any, ...]) -> None:
         """Set the values that compute() reads in the next superstep."""
@@ -233,37 +235,24 @@ class RunMemory:
         """Return arrays as those of the states; None where they do not fit."""
         if not self.states or not fits(self._plan.state_bytes):
             return None
-        block = _taken(self._plan.state_bytes)
-        return [
-            typed(block[at : at + v.nbytes], v.dtype)
-            for at, v in zip(self._plan.states, self.states, strict=True)
-        ]
+        return self._states_in(*_taken(self._plan.state_bytes))
 
-    def _typed_states(self) -> list[Any]:
-        fields = zip(self._compiled.states, self._plan.states, strict=True)
-        n = self.graph.num_owned
-        return [typed(self._state_block[at : at + n * kept.itemsize], kept) for kept, at in fields]
+    def _states_in(self, block: Any) -> list[Any]:
+        kept, n = zip(self._compiled.states, self._plan.states, strict=True), self.graph.num_owned
+        return [array_at(block + at, n, dtype) for dtype, at in kept]
 
 
-def _taken(num_bytes: int) -> Any:
-    """Return memory of the device from what runs on any stream gave back: they have waited for it by then."""
+def _taken(*sizes: int) -> list[Any]:
+    """Return where memory of the device begins that runs on any stream gave back: they have waited for it by then."""
     import cupy
 
     with cupy.cuda.Stream.null:
-        return cupy.empty(max(1, num_bytes), dtype=cupy.uint8)
+        return [cupy.cuda.alloc(max(1, num_bytes)) for num_bytes in sizes]
 
 
 def _array(block: Any, plan: MemoryPlan, name: str, dtype: Any) -> Any:
-    offset = plan.offsets[name]
-    return typed(block[offset : offset + plan.sizes[name]], np.dtype(dtype))
-
-
-def _to_commit(compiled: CudaProgram, graph: GpuGraph) -> dict[str, int]:
-    """Return the temporary bytes of committing edge states where they cross ranks, by what they are for."""
-    if not compiled.program.edge_states or graph.walked.mirror_bounds is None:
-        return {}
-    walked = graph.walked
-    return {"what crosses of edges": bytes_to_commit(walked.num_edges, walked.num_sent, walked.num_mirrored)}
+    dtype = np.dtype(dtype)
+    return array_at(block + plan.offsets[name], plan.sizes[name] // dtype.itemsize, dtype)
 
 
 def _on_device(params: Sequence[Any]) -> tuple[list[Any], list[Any]]:

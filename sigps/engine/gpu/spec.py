@@ -56,6 +56,11 @@ class GpuSpec(EngineSpec):
         if self.missing():
             find_gpu()
 
+    def first_device(self) -> int:
+        from sigps.device.cuda import first_gpu
+
+        return first_gpu()
+
     @property
     def pays_from_edges(self) -> int:  # type: ignore[override]
         return choice.GPU_PAYS_FROM_EDGES
@@ -108,12 +113,12 @@ class GpuSpec(EngineSpec):
         from sigps.engine.gpu.peers import GpuPeerEngine
         from sigps.engine.gpu.staged import GpuStagedEngine
 
-        options, exchange = context.options, context.exchange
+        options, exchange, params = context.options, context.exchange, context.params()
         common: dict[str, Any] = {
             "deterministic": options.deterministic,
             "forced": options.forced,
             "asynchronous": bool(options.asynchronous),
-            "master": MasterCompute.of(context),
+            "master": MasterCompute.of(context, params),
             "saves": options.saves,
             "schedule": options.schedule,
             "stream": options.stream,
@@ -121,7 +126,7 @@ class GpuSpec(EngineSpec):
             "tiles": options.tiles,
         }
         limit_memory(options.device_memory)
-        given = context.executable.code, context.params(), context.subgraph, exchange
+        given = context.executable.code, params, context.subgraph, exchange
         try:
             if options.has_peers:
                 return GpuPeerEngine(*given, patience=options.patience, **common)

@@ -76,10 +76,10 @@ class Run:
         self.code: CudaProgram = compile_for_cuda(analyse(program), {}, narrow_ids=True, arch="sm_90")
         self.plan = plan_run(self.code, SIZES, has_cluster=True)
         sizes = self.plan.nbytes, self.plan.state_bytes
-        run, states = (np.full(size, DIRTY, np.uint8).view(host_gpu.Array) for size in sizes)
+        self.run, self.states = (np.full(size, DIRTY, np.uint8) for size in sizes)
         self.beginning = beginning_of(self.code, self.plan)
-        self.beginning.write(host_gpu.GPU, (run, states), cells_of(params))
-        self.run, self.states = np.array(run), np.array(states)
+        blocks = host_gpu.Pointer(self.run), host_gpu.Pointer(self.states)
+        self.beginning.write(host_gpu.GPU, blocks, cells_of(params))
 
     def array(self, name: str, dtype: Any) -> Any:
         begin = self.plan.offsets[name]
