@@ -203,15 +203,13 @@ class GpuLiveEngine(GpuFollowingEngine):
 
     def _begin_again(self, most_cost: int) -> None:
         """Find who is to send, for the superstep that comes. Does not wait for the device."""
-        live, memory, parity = self._live, self._engine._memory, self._engine.superstep & 1
+        live, lease, parity = self._live, self._engine._lease, self._engine.superstep & 1
         if self._stamp > _MOST_STAMP:
             self._stamps[:] = 0
             self._stamp = 1
-        senders = memory.array(f"sent{parity}", np.uint32)
         live["batch"], live["stamp"], live["most_cost"] = self._batches.batch, self._stamp, most_cost
-        live["senders"], live["num_words"] = senders.data.ptr, senders.size
-        live["records"] = memory.array(f"records{parity}", self._keys.dtype).data.ptr
-        blocks = num_blocks(self._native.gpu, max(32 * self._size, senders.size // 8))
+        live["senders"], live["records"] = lease["sent"][parity], lease["records"][parity]
+        blocks = num_blocks(self._native.gpu, max(32 * self._size, int(live["num_words"]) // 8))
         self._kernels["begin_again"].launch(blocks, THREADS, (live,), cooperative=True)
         self._launched = most_cost
 
@@ -261,4 +259,5 @@ class GpuLiveEngine(GpuFollowingEngine):
         ):  # fmt: skip
             live[name] = array.data.ptr
         live["key"], live["lists_held"] = self._key, self._has_witnesses
+        live["num_words"] = self._engine._memory.array("sent0", np.uint32).size
         live["cost_of_round"], live["edges_of_message"] = _ROUND, PULL_GAIN
