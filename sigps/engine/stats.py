@@ -267,6 +267,11 @@ class FusedStats(Sequence[SuperstepStats]):
         self._len = int(counts.shape[1])
         self._second = seconds / max(1, int(counts[2].sum()) + self._len * _WORK_OF_A_SUPERSTEP)
 
+    @property
+    def num_messages(self) -> int:
+        """How many all of them sent; no record is made."""
+        return int(self._counts[1].sum())
+
     def __len__(self) -> int:
         return self._len
 

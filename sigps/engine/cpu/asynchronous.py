@@ -23,8 +23,8 @@ from sigps.engine.cpu.crew import MOST_TURNS, Crew, Schedule
 from sigps.engine.cpu.path_lengths import Parents
 from sigps.engine.cpu.records import Records
 from sigps.engine.cpu.run_state import RunState
-from sigps.engine.fixed_points import FIRST_SUPERSTEPS
-from sigps.engine.stats import WITHOUT_BARRIERS, SuperstepStats
+from sigps.engine.fixed_points import FIRST_SUPERSTEPS, falls_again
+from sigps.engine.stats import WITHOUT_BARRIERS, FusedStats, SuperstepStats
 from sigps.engine.superstep import Done, Fused
 from sigps.errors import ConfigError
 from sigps.kernels.cpu.arguments import HALTED
@@ -95,6 +95,10 @@ class Asynchronous:
         state.superstep += 1
         return done
 
+    def were_sent(self) -> NDArray[np.bool_]:
+        """Return which owned vertices have sent, so far."""
+        return self._kept.were_sent(self._state.subgraph.num_owned)
+
     def _new_blocks(self) -> Blocks:
         dirty = np.zeros(self._state.subgraph.num_owned, dtype=np.uint8)
         return self._rounds.crew.blocks(dirty, self._kept.worst, self._state.native.slots[0])
@@ -121,7 +125,7 @@ class Asynchronous:
 
 
 class Automatic:
-    """Runs supersteps at first, and goes on without barriers where there are many; on one rank.
+    """Runs supersteps at first, and goes on without barriers where keys fall again and again; on one rank.
 
     Args:
         supersteps: What runs several of the first at once, or None.
@@ -132,15 +136,41 @@ class Automatic:
 
     def __init__(self, supersteps: Fused | None, free: Asynchronous, state: RunState, why: str) -> None:
         self._supersteps, self._free, self._state, self._why = supersteps, free, state, why
+        self._messages = self._counted = 0  # that the first so many supersteps sent
+        self._early: int | None = None
+        self._is_free: bool | None = None
 
     def run(self, most_supersteps: int) -> Done | None:
         """Run at most so many of the first supersteps, or to the end; None where the loop is to run the next one."""
-        left = FIRST_SUPERSTEPS - self._state.superstep
-        if left > 0:
-            return self._supersteps.run(min(most_supersteps, left)) if self._supersteps else None
-        name = self._state.program.name
-        log.info("%s goes on without barriers after %d supersteps: %s", name, FIRST_SUPERSTEPS, self._why)
-        return self._free.run(most_supersteps)
+        if self._is_free is None:
+            most_supersteps = min(most_supersteps, self._look())
+        if self._is_free:
+            return self._free.run(most_supersteps)
+        done = self._supersteps.run(most_supersteps) if self._supersteps else None
+        if done is not None and self._is_free is None:
+            assert isinstance(done.stats, FusedStats)
+            self._messages += done.stats.num_messages
+            self._counted = self._state.superstep
+        return done
+
+    def _look(self) -> int:
+        """Count what was sent, and decide when the first supersteps are over; return how many may run before it."""
+        state, middle = self._state, FIRST_SUPERSTEPS // 2
+        superstep = state.superstep
+        if self._counted < superstep:
+            self._messages += state.last.sent_edges
+            self._counted = superstep
+        if self._early is None and superstep >= middle:
+            self._early = state.last_senders().size
+        if superstep >= FIRST_SUPERSTEPS:
+            reached = int(state.subgraph.out_degrees[self._free.were_sent()].sum())
+            passes, late = self._messages / max(1, reached), state.last_senders().size
+            self._is_free = falls_again(passes=passes, early=self._early or 0, late=late)
+            goes_on = "without barriers" if self._is_free else "by supersteps"
+            told = state.program.name, goes_on, superstep, self._why, passes
+            log.info("%s goes on %s after %d supersteps: %s, and passed edges %.1f times", *told)
+            return 1 << 62
+        return (middle if superstep < middle else FIRST_SUPERSTEPS) - superstep
 
 
 class Contraction:

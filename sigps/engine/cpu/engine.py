@@ -352,13 +352,16 @@ def _why_no_barriers(state: RunState) -> str:
     claim, monotone = state.program.asynchronous, state.native.program.monotone
     if claim is None or claim.factor is not None or claim.has_parents or monotone is None:
         return ""
-    column = None if monotone.column is None else state.pull_edges.columns[monotone.column]
-    are_equal = (
-        column is None or column.strides == (0,) or column.size == 0 or bool((column == column[0]).all())
-    )
-    return pays_without_barriers(
-        is_mesh=state.subgraph.is_mesh, adds_column=column is not None, are_equal=are_equal
-    )
+    adds_column, is_mesh = monotone.column is not None, state.subgraph.is_mesh
+    are_equal = False
+    if monotone.column is not None and is_mesh:
+        column, name = state.pull_edges.columns[monotone.column], state.program.edge_columns[monotone.column]
+        are_equal = state.subgraph.derived(f"equal {name}", lambda: _are_equal(column))
+    return pays_without_barriers(is_mesh=is_mesh, adds_column=adds_column, are_equal=are_equal)
+
+
+def _are_equal(column: NDArray[Any]) -> bool:
+    return column.strides == (0,) or column.size == 0 or bool((column == column[0]).all())
 
 
 _TINY = 1 << 13

@@ -36,7 +36,7 @@ from sigps import (
 )
 from sigps.apps import SSSP, WCC
 from sigps.engine import fixed_points
-from sigps.engine.cpu import asynchronous, spec
+from sigps.engine.cpu import asynchronous, engine, spec
 from sigps.engine.cpu.crew import Schedule
 from sigps.engine.cpu.engine import Engine
 from sigps.job.preparing import turned
@@ -349,12 +349,46 @@ def test_it_can_be_interrupted() -> None:
 def test_auto(monkeypatch: Any, weights: list[Any], make: Any, runs: list[str], first: int) -> None:
     monkeypatch.setattr(fixed_points, "LEAST_EDGES", 0)
     monkeypatch.setattr(asynchronous, "FIRST_SUPERSTEPS", first)
+    monkeypatch.setattr(asynchronous, "falls_again", lambda **_: True)
     graph = drawn(4, weights)
     program = make() if make is LENGTHS else make(source=5)
     found, expected = run(program, graph, device="cpu"), run(program, graph, device="python")
     assert {s.direction for s in found.stats} - {"push", "pull"} == set(runs)
     for name in expected.fields:
         assert found[name].tolist() == expected[name].tolist()
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize(
+    ("steps", "runs"), [([1], set()), ([1, 2], {"async"}), ([1, 2, 3, 5, 8, 13], set())], ids=str
+)
+def test_auto_goes_on_where_keys_fall_again(
+    monkeypatch: Any, steps: list[int], runs: set[str], fused: bool
+) -> None:
+    """Along a path each edge is passed once; where many light edges are shorter than few, again and again.
+
+    The last one nears its end: fewer and fewer vertices send.
+    """
+    monkeypatch.setattr(fixed_points, "LEAST_EDGES", 0)
+    if not fused:
+        monkeypatch.setattr(engine.FusedSupersteps, "run", lambda *_: None)
+    seen: dict[str, Any] = {}
+
+    def noted(**given: Any) -> bool:
+        seen.update(given)
+        return fixed_points.falls_again(**given)
+
+    monkeypatch.setattr(asynchronous, "falls_again", noted)
+    n = 200 if len(steps) > 2 else 300
+    ends = np.concatenate([[np.arange(n - by), np.arange(by, n)] for by in steps], axis=1)
+    weights = np.concatenate([by**1.5 + 0.1 + np.arange(n - by) % 2 / 8 for by in steps])
+    graph = Graph.from_edges(*ends + 5, weights=weights)
+    found, expected = (run(LENGTHS(), graph, device=device) for device in ("cpu", "python"))
+    assert {s.direction for s in found.stats} - {"push", "pull"} == runs
+    assert found["best"].tolist() == expected["best"].tolist()
+    reached = np.isfinite(run(LENGTHS(), graph, device="python", max_supersteps=128)["best"])
+    messages = sum(s.messages for s in expected.stats[:128])
+    assert seen["passes"] == messages / np.bincount(ends[0], minlength=n)[reached].sum()
 
 
 class Rank(GAS, asynchronous=0.85):
