@@ -55,11 +55,18 @@ class _Kept(NamedTuple):
     why_device: str
 
 
+class _KeptRuns(dict[Any, _Kept]):
+    """By what they were asked for. Copies of a graph, and what is pickled of it, begin without any."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _KeptRuns, ()
+
+
 def prepared_alike(program: Vertex, graph: Graph, options: Mapping[str, Any]) -> Prepared:
     """Return what `prepared` returns; from an earlier run on the graph where one was asked for alike."""
     if not (isinstance(program, Vertex) and isinstance(graph, Graph) and _is_plain(graph, options)):
         return prepared(program, graph, **options)
-    known: dict[Any, _Kept] = graph.derived("runs asked for", dict)
+    known = graph.derived("runs asked for", _KeptRuns)
     given = _SAME(options)
     first = engine_of(options["device"]).first_device()
     key = type(program), given, tuple(map(type, given)), first  # types: 1 is no True

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import importlib.util
+import pickle
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -226,6 +229,15 @@ def test_a_graph_is_freed_without_the_collector(device: str) -> None:
         assert known() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda graph: pickle.loads(pickle.dumps(graph))])
+def test_a_graph_is_copied_without_what_runs_left(device: str, copied: Callable[[Graph], Graph]) -> None:
+    graph, expected = drawn_graph(), fields_of(BFS(source=3), drawn_graph(), device)
+    sigps.run(BFS(source=0), graph, device=device)
+    other = copied(graph)
+    assert not other.derived("runs asked for", dict)
+    assert fields_of(BFS(source=3), other, device) == expected
 
 
 def test_few_are_kept(device: str) -> None:
