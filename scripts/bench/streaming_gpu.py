@@ -1,10 +1,11 @@
-"""Time supersteps of PageRank on a GPU whose edges are on its host: packed pages beside unpacked rows, and in memory.
+"""Time runs on a GPU whose edges are on its host: packed pages beside unpacked rows, and in memory.
 
-    python scripts/bench/streaming_gpu.py --scales 22 24
+    python scripts/bench/streaming_gpu.py --scales 22 24 --weighted 22
 
-The graph (rmat, undirected) is drawn and packed here, rows by degree. A time is the median of a run's supersteps in
-which every edge matters. With "half" of the packed pages, or all ("kept"), device_memory leaves room on the device.
-Writes a JSON file to `scripts/bench/results/` and prints a table.
+The graph (rmat, undirected) is drawn and packed here, rows by degree; edges of the weighted ones have whole weights
+from 1 to 255. Of PageRank the time is the median of a run's supersteps in which every edge matters; with "half" of the
+packed pages, or all ("kept"), device_memory leaves room on the device. Of searches it is that of all supersteps of a
+run, the median of five, and results must be equal. Writes a JSON file to `scripts/bench/results/` and prints a table.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from facts import RESULTS, driver_version, machine_facts
 from measuring import Table
 
 import sigps
-from sigps.apps import PageRank
+from sigps.apps import BFS, SSSP, WCC, PageRank
 from sigps.errors import DeviceError
 
 SUPERSTEPS = 12
 _WAYS = {
     "packed": "packed on the host",
+    "bulk": "packed on the host, all read each time",
     "half": "packed, half on the GPU",
     "kept": "packed on the GPU",
     "rows": "unpacked on the host",
@@ -38,14 +40,24 @@ def main() -> None:
     """Run the benchmark that the arguments describe."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--scales", type=int, nargs="+", default=[22], help="of the recursive-matrix graphs")
+    options.add_argument("--weighted", type=int, nargs="*", default=[], help="those of graphs with weights")
     options.add_argument("--folder", help="where stores are written")
-    options.add_argument("--ways", nargs="+", default=["packed", "half", "kept", "rows", "memory"])
+    options.add_argument("--ways", nargs="+", default=["memory", "packed", "bulk", "half", "kept", "rows"])
     options.add_argument("--output", type=Path, default=RESULTS / "streaming-gpu.json", help="the JSON file")
     given = options.parse_args()
     table = Table(given.output, machine_facts() | facts_of_gpu())
     for scale in given.scales:
         with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-            measure(table, scale, Path(folder) / "store", given.ways)
+            store = Path(folder) / "store"
+            write(store, scale)
+            measure_sums(table, scale, store, given.ways)
+            measure_searches(table, f"kron-{scale}", store, given.ways, {"BFS": BFS(source=1), "WCC": WCC()})
+    for scale in given.weighted:
+        with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+            store = Path(folder) / "store"
+            write(store, scale, is_weighted=True)
+            name = f"kron-{scale}, weights 1-255"
+            measure_searches(table, name, store, given.ways, {"SSSP": SSSP(source=1)})
 
 
 def facts_of_gpu() -> dict[str, Any]:
@@ -73,12 +85,26 @@ def link_rate() -> float:
     return round(size / min(seconds) / 1e9, 1)
 
 
-def measure(table: Any, scale: int, store: Path, ways: list[str]) -> None:
-    """Run PageRank on a graph in each way, and add rows to the table."""
+def write(store: Path, scale: int, *, is_weighted: bool = False) -> None:
+    """Draw a graph and pack it."""
     begin = time.perf_counter()
-    sigps.generate("rmat", scale=scale, seed=1, directed=False).save(store, packed=True, order="degree")
+    graph = sigps.generate("rmat", scale=scale, seed=1, directed=False)
+    if is_weighted:
+        degrees = np.diff(graph.offsets).astype(np.int64)
+        sources, targets = np.repeat(np.arange(graph.num_vertices), degrees), graph.targets.astype(np.int64)
+        once = sources <= targets
+        sources, targets = sources[once], targets[once]
+        weights = (7 * sources + 13 * targets) % 255 + 1
+        graph = sigps.Graph.from_edges(sources, targets, weights=weights.astype(np.float64), directed=False)
+    graph.save(store, packed=True, order="degree")
     print(f"scale {scale}: drawn and packed in {time.perf_counter() - begin:.1f} s", flush=True)
+
+
+def measure_sums(table: Any, scale: int, store: Path, ways: list[str]) -> None:
+    """Run PageRank on a graph in each way, and add rows to the table."""
     for way in ways:
+        if way == "bulk":  # as "packed" is
+            continue
         graph = sigps.load(store)
         assert graph.packed is not None
         packed = graph.packed.rows.words.nbytes
@@ -107,6 +133,45 @@ def measure(table: Any, scale: int, store: Path, ways: list[str]) -> None:
             "largest_rank": float(np.asarray(found["rank"]).max()),
         }
         table.add(row, "  ".join(f"{name} {row[name]}" for name in list(row)[2:]))
+        del graph, found
+
+
+def measure_searches(
+    table: Any, name: str, store: Path, ways: list[str], programs: dict[str, sigps.Vertex]
+) -> None:
+    """Run searches on a graph in each way, and add rows to the table."""
+    expected: dict[str, dict[str, Any]] = {}
+    asked: dict[str, dict[str, str]] = {
+        "memory": {"stream": "never"},
+        "packed": {"stream": "always"},
+        "bulk": {"stream": "always", "transfer": "bulk"},
+        "rows": {"stream": "always", "transfer": "rows"},
+    }
+    for way in (way for way in ways if way in asked):
+        graph = sigps.load(store)
+        for work, program in programs.items():
+            begin = time.perf_counter()
+            found = [sigps.run(program, graph, device="cuda", **asked[way])]
+            first = time.perf_counter() - begin
+            found += [sigps.run(program, graph, device="cuda", **asked[way]) for _ in range(5)]
+            values = {field: np.asarray(found[-1][field]) for field in found[-1].fields}
+            for field, value in expected.setdefault(work, values).items():
+                np.testing.assert_array_equal(values[field], value)
+            steps = [result.stats for result in found[1:]]
+            row = {
+                "graph": name,
+                "work": work,
+                "edges_are": _WAYS[way],
+                "edges": graph.num_edges,
+                "supersteps": len(steps[0]),
+                "megabytes_read": round(sum(s.bytes_read for s in steps[0]) / 1e6, 1),
+                "pages_left_out": sum(s.blocks_skipped for s in steps[0]),
+                "first_run_seconds": round(first, 1),
+                "search_ms": round(1e3 * float(np.median([sum(s.seconds for s in run) for run in steps])), 2),
+            }
+            if way in ("memory", "rows"):
+                del row["megabytes_read"], row["pages_left_out"]
+            table.add(row, "  ".join(f"{key} {value}" for key, value in list(row.items())[1:]))
         del graph, found
 
 

@@ -437,6 +437,10 @@ class EngineSpec(ABC):
         """Say why an engine that streams cannot run a program; empty where it can. Pure."""
         return ""
 
+    def bytes_beside_edges(self, program: VertexProgram, graph: Graph, options: RunOptions) -> dict[str, int]:
+        """Return what a run takes of the device's own memory beside edges that stream, by what it is for. Pure."""
+        return {}
+
     def room(self, program: VertexProgram, graph: Graph, options: RunOptions) -> tuple[int, int]:
         """Return the bytes that a run on one rank needs of the device's own memory with all edges there, and has.
 

@@ -208,7 +208,7 @@ class _Rows(Sequence[SuperstepStats]):
 
     def as_rows(self) -> NDArray[Any]:
         """Return them with the numbers of `_DIRECTIONS`."""
-        found = self.rows.astype(ROWS)
+        found = self.rows[list(ROWS.names or ())].astype(ROWS)
         for number, name in self.directions.items():
             found["direction"][self.rows["direction"] == number] = _DIRECTIONS.index(name)
         return found
@@ -225,10 +225,12 @@ class _Rows(Sequence[SuperstepStats]):
         nanoseconds: int,
         num_bytes: int,
         imbalance: float,
+        num_skipped: int = 0,
     ) -> SuperstepStats:
         given = superstep, self.directions[direction], ran, messages
         if self.are_packed:
-            return SuperstepStats(*given, 0, nanoseconds * 1e-9, imbalance, bytes_read=num_bytes)
+            took = 0, nanoseconds * 1e-9, imbalance
+            return SuperstepStats(*given, *took, bytes_read=num_bytes, blocks_skipped=num_skipped)
         return SuperstepStats(*given, num_bytes, nanoseconds * 1e-9, imbalance)
 
 

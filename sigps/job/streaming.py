@@ -176,17 +176,27 @@ def _decide_on_gpu(
         return None
     if options.transfer == "bulk":
         _require(program, derived, graph, "cuda", options)
-    elif derived is None or not derived.sends_together or _obstacle(program, derived, graph, "cuda", options):
+    elif (
+        derived is None
+        or _obstacle(program, derived, graph, "cuda", options)
+        or (graph.directed and not derived.sends_together)
+    ):
         return None
     assert derived is not None
     assert graph.packed is not None
     needed, free = engine_of("cuda").room(derived, graph, options)
     if options.stream == "auto" and needed <= free:
         return None
-    rows, arcs = graph.packed.rows, graph.num_edges
+    rows, spec = graph.packed.rows, engine_of("cuda").streaming
+    assert spec is not None
     why = "it was asked for" if needed <= free else f"the GPU has {bytes_text(free)}"
-    packed = rows.words.nbytes
-    return Streaming({"packed edges": packed}, 0, packed, arcs, graph.num_vertices, needed, rows.where, why)
+    resident = spec.bytes_beside_edges(derived, graph, options)
+    columns = [rows.columns[name] for name in derived.edge_columns if name in rows.columns]
+    packed = rows.words.nbytes + sum(column.words.nbytes for column in columns)
+    fills = options.device_memory is not None or options.stream == "auto"
+    cached = max(0, min(packed, free - sum(resident.values()))) if fills else 0
+    given = cached, packed - cached, graph.num_edges, graph.num_vertices
+    return Streaming(resident, *given, needed, f"{rows.where} on the GPU's host", why)
 
 
 def device_limit(device_memory: int | str | None, stream: Stream, device: str, num_ranks: int) -> int | None:

@@ -30,7 +30,7 @@ def records(first: int, count: int) -> list[SuperstepStats]:
 def rows(first: int, count: int) -> NDArray[Any]:
     """Return the same supersteps as a device counts them."""
     counted = [
-        (s, PUSH if s % 3 else PULL, 10 * s, 2**40 + s, s * 1000, 3 * s, 1.0 + s / 8)
+        (s, PUSH if s % 3 else PULL, 10 * s, 2**40 + s, s * 1000, 3 * s, 1.0 + s / 8, s % 5)
         for s in range(first, first + count)
     ]
     return np.array(counted, dtype=STATS)
@@ -41,6 +41,11 @@ def test_rows_are_the_same_as_records() -> None:
     log.append_rows(rows(0, 7), NAMES)
     assert log == records(0, 7)
     assert records(0, 7) == log
+    packed = StatsLog()
+    packed.append_rows(rows(0, 7), NAMES, are_packed=True)
+    assert [(s.bytes_moved, s.bytes_read, s.blocks_skipped) for s in packed] == [
+        (0, 3 * s, s % 5) for s in range(7)
+    ]
     types = [int, str, int, int, int, float, float, int, int, int, int]
     assert [type(value) for value in vars(log[3]).values()] == types
 

@@ -18,20 +18,20 @@ import numpy as np
 import pytest
 from cuda_twin import IDLE, Memory, OnHost, layout_of
 from host_master import MasterOnHost
-from plain_pages import read_rows
+from plain_pages import read_numbers, read_rows
 
 from sigps.compiler.cuda.adapters import num_cells
 from sigps.compiler.cuda.compile import compile_for_cuda
 from sigps.compiler.program import Delivery, VertexProgram
 from sigps.device import cuda, nccl, transfers
 from sigps.device.cuda import Gpu
-from sigps.engine.gpu import choice, open_loops, placed_edges, spilled_edges, whole_halo
+from sigps.engine.gpu import choice, open_loops, packed_edges, placed_edges, spilled_edges, whole_halo
 from sigps.engine.gpu import graph as gpu_graph
 from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.launch import MEDIUM, NO_CLUSTER
 from sigps.engine.gpu.layout import lay_out
 from sigps.engine.gpu.placement import Placement
-from sigps.engine.gpu.variant import Variant
+from sigps.engine.gpu.variant import Packing, Variant
 from sigps.group import Group
 from sigps.kernels.cpu.arguments import ACTIVE, RETIRED
 from sigps.kernels.cuda.abi import OVERFLOW, structure
@@ -72,6 +72,8 @@ def use_host_as_gpu(monkeypatch: pytest.MonkeyPatch, *, has_nccl: bool = False) 
         monkeypatch.setattr(nccl, "connect", _Nccl)
     monkeypatch.setattr(gpu_variant, "load_variant", _load_variant)
     monkeypatch.setattr(Placement, "_link_ahead", lambda *given: None)
+    no_kernel = SimpleNamespace(launch=lambda *given: None)  # nobody reads heads here
+    monkeypatch.setattr(packed_edges, "_heads_kernel", lambda gpu: no_kernel)
     monkeypatch.setattr(open_loops, "word_reader", lambda gpu, address: lambda: 0)
     monkeypatch.setattr(transfers, "_fill_words", _fill_words)
     monkeypatch.setattr(spilled_edges, "Spilled", _Spilled)
@@ -422,7 +424,8 @@ def _load_variant(
     has_peers: bool,
     goes_by_edge: bool,
     has_tiles: bool,
-    is_packed: bool = False,
+    packing: Packing = Packing.NONE,
+    has_heads: bool = False,
     has_turns: bool = False,
 ) -> Variant:
     assert not has_peers
@@ -523,8 +526,9 @@ class _LeaseKernel:
         """Return rows of in-edges one after another: those that change have room behind them."""
         edges, n = lease["in_edges"], int(lease["num_owned"])
         if lease["packed"]["num_chains"]:
-            self._columns_in_order = []
-            return _unpacked(lease["packed"], n)
+            types = [self._columns.get(name, np.float64) for name in self._program.edge_columns]
+            offsets, ends, self._columns_in_order = _unpacked(lease["packed"], n, types)
+            return offsets, ends
         begins = _at(edges["offsets"], np.uint64, n + 1)
         degrees = _at(edges["degrees"], np.uint32, n)
         offsets = np.zeros(n + 1, np.uint64)
@@ -605,7 +609,7 @@ class _LeaseKernel:
         stats = _at(lease["stats"], STATS, int(control["num_stats"]) + 1)
         num_read = _at(lease["packed"]["num_read"], np.uint64, 1)
         num_bytes, num_read[0] = 4 * int(num_read[0]), 0
-        counted = number, int(plan["direction"]), int(ran.sum()), sent_edges, 1, num_bytes, 1.0
+        counted = number, int(plan["direction"]), int(ran.sum()), sent_edges, 1, num_bytes, 1.0, 0
         stats[int(control["num_stats"])] = counted
         control["num_stats"] += 1
         plan["superstep"], plan["remaining"] = number + 1, WHOLE
@@ -629,19 +633,26 @@ class _LeaseKernel:
                 committed[begin:end] = pending[begin:end]
 
 
-def _unpacked(packed: Any, num_owned: int) -> tuple[Any, Any]:
-    """Return where rows begin, and their ends, of pages of which the first are elsewhere; they are all read."""
+def _unpacked(packed: Any, num_owned: int, types: list[Any]) -> tuple[Any, Any, list[Any]]:
+    """Return where rows begin, their ends and columns, of pages of which the first are elsewhere; they are all read."""
     chains = _at(packed["chains"], np.uint32, int(packed["num_chains"]) + 1)
     num_pages, begin = int(chains[-1]), int(packed["num_resident"])
     first_words = _at(packed["first_words"], np.uint64, num_pages + 1).astype(int)
     first_rows = _at(packed["first_rows"], np.uint32, num_pages + 1).astype(int)
     rows: list[list[int]] = [[] for _ in range(num_owned)]
+    columns: list[list[Any]] = [[] for _ in types]
     for page, (first, end) in enumerate(itertools.pairwise(first_words.tolist())):
         words = packed["resident" if end <= begin else "words"] + np.uint64(4 * first)
-        read = read_rows(_at(words, np.uint32, end - first).tolist(), int(first_rows[page]))
+        own = _at(words, np.uint32, end - first).tolist()
+        read = read_rows(own, int(first_rows[page]))
+        for values, dtype in zip(columns, types, strict=True):
+            place = int(_at(packed["column_places"], np.uint32, num_pages)[page])
+            num_arcs = sum(map(len, read))
+            values.append(read_numbers(own[place:], dtype) if place else np.ones(num_arcs, dtype))
         for row, targets in enumerate(read, int(first_rows[page])):
             rows[row] += targets
         if end > begin:
             _at(packed["num_read"], np.uint64, 1)[0] += end - first
     offsets = np.cumsum([0, *map(len, rows)], dtype=np.uint64)
-    return offsets, np.array([target for row in rows for target in row], dtype=np.uint32)
+    ends = np.array([target for row in rows for target in row], dtype=np.uint32)
+    return offsets, ends, [np.concatenate(values) for values in columns]

@@ -110,10 +110,12 @@ def _streaming(
     from sigps.graph.load import open_store
     from sigps.group import Alone
     from sigps.job.preparing import precision_of
-    from sigps.job.streaming import decide_streaming
+    from sigps.job.streaming import decide_streaming, device_limit
 
     engine, path = job.engine, Path(job.graph.path or "")
-    if (engine.host_memory is None and engine.stream != "always") or not path.is_dir():
+    on_gpu = engine.device == "cuda"
+    may_stream = num_ranks == 1 if on_gpu else engine.host_memory is not None or engine.stream == "always"
+    if not may_stream or not job.graph.path or not path.is_dir():
         return None
     return decide_streaming(
         program,
@@ -125,6 +127,9 @@ def _streaming(
             precision=precision_of(program, engine.precision),
             schedule=engine.schedule,
             saves=job.checkpoint is not None,
+            stream=engine.stream,
+            transfer=engine.transfer,
+            device_memory=device_limit(engine.device_memory, engine.stream, engine.device, num_ranks),
         ),
         host_memory=engine.host_memory,
         stream=engine.stream,
@@ -220,6 +225,10 @@ def _time_lines(
     if against or kind is None or program is None:
         yield f"no times are predicted: {against}"
         return
+    if streaming is not None and kind == "h200":
+        yield f"predicted for NVIDIA H200, {forecast.basis(kind, num_ranks)}:"
+        yield f"  {forecast.crossing_line(streaming)}"
+        return
     limit, is_search = job.engine.max_supersteps, forecast.is_search(program)
     if supersteps is not None and limit is not None:
         supersteps = min(supersteps, limit)
@@ -229,7 +238,7 @@ def _time_lines(
     rows = forecast.forecasts(program, size, partitions, by_count, state_bytes, known)
     yield f"predicted for {by_count[num_ranks].name}, {forecast.basis(kind, num_ranks, transport)}:"
     yield from (f"  {line}" for line in forecast.table(rows))
-    if streaming is not None and kind == "cpu":
+    if streaming is not None:
         yield forecast.streamed_line(rows[-1], streaming, _threads_of(job, num_ranks))
     if advice := forecast.advise(rows, size.num_edges, known, is_search=is_search):
         yield advice

@@ -23,6 +23,7 @@ __all__ = [
     "Forecast",
     "advise",
     "basis",
+    "crossing_line",
     "devices",
     "forecasts",
     "is_search",
@@ -200,6 +201,14 @@ def streamed_line(row: Forecast, streaming: Streaming, num_threads: int) -> str:
         return text
     least = bytes_text(streaming.streamed / seconds)
     return f"{text}; from a disk that reads less than {least}/s as long as reading takes"
+
+
+def crossing_line(streaming: Streaming) -> str:
+    """Return what a superstep takes that reads all packed edges, of which some cross to a GPU, in words."""
+    seconds = prediction.crossing_seconds(streaming.streamed, streaming.arcs)
+    text = f"a superstep that reads all edges takes {seconds_text(seconds)}"
+    rate = bytes_text(streaming.streamed / seconds)
+    return text + (f", in which {rate}/s cross" if streaming.streamed else ", and none cross")
 
 
 def advise(

@@ -37,7 +37,15 @@ from sigps.native.trees import walk
 if TYPE_CHECKING:
     from sigps.compiler.cuda.functions import Functions
 
-__all__ = ["CudaProgram", "compile_for_cuda", "find_atomics_obstacle", "key_bytes", "link", "macros_of"]
+__all__ = [
+    "CudaProgram",
+    "c_type",
+    "compile_for_cuda",
+    "find_atomics_obstacle",
+    "key_bytes",
+    "link",
+    "macros_of",
+]
 
 _OPS = {
     "sum": 0,
@@ -123,6 +131,11 @@ def macros_of(
         tuple(columns.get(c, np.dtype(np.float64)) for c in names)
         for names in (program.edge_columns, program.read_columns)
     )
+    return _macros_of(program, used, read, narrow_ids)
+
+
+@functools.lru_cache(maxsize=256)
+def _macros_of(program: VertexProgram, used: Dtypes, read: Dtypes, narrow_ids: bool) -> Mapping[str, str]:
     _check_room(program)
     functions, layout = _described(program, used, read, narrow_ids)
     _, can_fault = functions.source(layout, _empty(program, layout.slots))
@@ -336,9 +349,9 @@ def _empty(program: VertexProgram, slots: Row) -> list[str]:
     """Return the slots of a vertex without messages as expressions."""
     found = []
     for dtype, op in zip(slots.dtypes, program.slot_ops, strict=True):
-        value = f"{_c_type(dtype.base)}({int(empty_value(op, dtype))})"
+        value = f"{c_type(dtype.base)}({int(empty_value(op, dtype))})"
         numbers = ", ".join([value] * math.prod(dtype.shape))
-        vector = f"sigps::Vec<{_c_type(dtype.base)}, {math.prod(dtype.shape)}>"
+        vector = f"sigps::Vec<{c_type(dtype.base)}, {math.prod(dtype.shape)}>"
         found.append(f"{vector}{{{{{numbers}}}}}" if dtype.shape else value)
     return found
 
@@ -366,7 +379,7 @@ def _defines(
     slots = _each_slot(program, layout.slots)
     defines["SIGPS_NUM_SLOTS"] = str(len(slots))
     each = " ".join(
-        f"F({_OPS[op]}, {_c_type(dtype)}, {offset}, {int(leaves)})" for op, dtype, offset, leaves in slots
+        f"F({_OPS[op]}, {c_type(dtype)}, {offset}, {int(leaves)})" for op, dtype, offset, leaves in slots
     )
     kept = " ".join(f"F({i}, {_type_in_memory(dtype)})" for i, dtype in enumerate(layout.edge_states))
     defines |= _key_defines(program, layout.slots)
@@ -426,9 +439,9 @@ def _key_defines(program: VertexProgram, slots: Row) -> dict[str, str]:
     (key, total), (key_at, total_at) = slots.stored, slots.offsets
     counts = program.slots[1].text == "1"
     return {
-        "SIGPS_KEY": _c_type(key),
+        "SIGPS_KEY": c_type(key),
         "SIGPS_KEY_OFFSET": str(key_at),
-        "SIGPS_SUM": _c_type(total),
+        "SIGPS_SUM": c_type(total),
         "SIGPS_SUM_OFFSET": str(total_at),
         "SIGPS_COUNTS": str(int(counts)),
         "SIGPS_CHECKS_SUMS": str(int(total.kind == "i" and not program.slots[1].is_small)),
@@ -457,10 +470,11 @@ def _words(row: bytes, width: int) -> str:
 
 
 def _type_in_memory(dtype: np.dtype[Any]) -> str:
-    return f"sigps::Bytes<{dtype.itemsize}>" if dtype.shape else _c_type(dtype)
+    return f"sigps::Bytes<{dtype.itemsize}>" if dtype.shape else c_type(dtype)
 
 
-def _c_type(dtype: np.dtype[Any]) -> str:
+def c_type(dtype: np.dtype[Any]) -> str:
+    """Return the name that a number's type has in C++."""
     if dtype.kind == "b":
         return "bool"
     if dtype.kind == "f":

@@ -46,9 +46,10 @@ from sigps.engine.gpu.run_memory import RunMemory
 from sigps.engine.gpu.spilling import Stream
 from sigps.engine.gpu.tiling import Tiles
 from sigps.engine.gpu.triangles import count_around
-from sigps.engine.gpu.variant import Variant
+from sigps.engine.gpu.variant import Packing, Variant
 from sigps.engine.master_compute import MasterCompute
 from sigps.engine.partition.edge_states import check_names
+from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
@@ -100,6 +101,7 @@ class GpuEngine:
         is_limited: Whether the user limits what the run takes of the GPU.
         tiles: Whether in-edges lie in tiles (`choose_tiling`); on one GPU.
         is_edited: Whether rows are going to change (`edited_rows.py`); of a partition that no other engine has.
+        is_bulk: Whether all packed pages are to cross in every superstep.
         schedule: What a work item is. An edge: then nothing is sent out of turn, and there is no cluster.
     """
 
@@ -128,6 +130,7 @@ class GpuEngine:
         is_limited: bool = False,
         tiles: Tiles = "auto",
         is_edited: bool = False,
+        is_bulk: bool = False,
     ) -> None:
         if subgraph.outgoing is not None:
             check_names(native.program.edge_states, subgraph.outgoing.columns)
@@ -144,7 +147,7 @@ class GpuEngine:
         kept = runs_on_gpu(subgraph, native.gpu) if alone and not is_limited and not is_edited else {}
         key = native.program, schedule, asynchronous, forced, stream, tiles
         if key not in kept:
-            columns = () if subgraph.incoming.is_streamed else _column_types(subgraph)
+            columns = _column_types(subgraph)
             placement = Placement(
                 native.program,
                 native.gpu,
@@ -153,12 +156,13 @@ class GpuEngine:
                 is_alone=alone,
                 has_peers=self.has_peers,
                 goes_by_edge=self._goes_by_edge,
-                can_wait=asynchronous and not self._goes_by_edge,
+                can_wait=asynchronous and not self._goes_by_edge and not is_bulk,
                 forced=forced,
                 stream=stream,
                 is_limited=is_limited,
                 tiles=tiles,
                 is_edited=is_edited,
+                is_bulk=is_bulk,
             )
             graph = placement.graph()
             if self._is_packed or graph.spilling is not None:  # which asks each time what fits
@@ -167,16 +171,18 @@ class GpuEngine:
                 self._everywhere(graph.has_narrow_ids),
                 Aggregates(native.program.aggregators),
             )
-            kept[key] = _Placed(columns, graph, is_narrow, aggregates)
+            packing, has_heads = placement.packing, placement.has_heads
+            kept[key] = _Placed(columns, graph, is_narrow, aggregates, packing, has_heads)
         self._placed: _Placed = kept[key]
         self._columns = self._placed.columns
         self._graph: GpuGraph = self._placed.graph
+        self._packing = self._placed.packing
         self._has_narrow_ids = self._placed.has_narrow_ids
         self.aggregates = self._placed.aggregates.again()
         self._running = native.program
         self._variant = self._compiled(self._running)
         self._num_edges = subgraph.incoming.num_edges  # on all GPUs
-        can_wait = asynchronous and not self._goes_by_edge and not self._is_packed
+        can_wait = asynchronous and not self._goes_by_edge and not is_bulk
         self._is_priority_form = can_wait and native.program.priority_form is not None
         self._rounds = self._num_small = 0
         self._most_seconds, self._is_time_up = math.inf, False
@@ -197,7 +203,8 @@ class GpuEngine:
                 self._components = gpu_components(native.program, self._graph, native.gpu)
         self._memory = self._run_memory()
         self._lease = self._memory.lease
-        pulls_alone = self._goes_by_edge or self._graph.tiles is not None or self._is_packed
+        has_tiles, packing = self._graph.tiles is not None, self._packing
+        pulls_alone = self._goes_by_edge or has_tiles or packing is Packing.PULLED
         self._lease["forced"] = FORCED["pull" if pulls_alone else forced]
         self._lease["asks_master"] = self._asks_master
         self._lease["counts_messages"] = master is not None and master.counts_messages
@@ -219,6 +226,7 @@ class GpuEngine:
             self._params,
             has_cluster=self._has_cluster,
             goes_by_edge=self._goes_by_edge,
+            pulls_alone=self._packing is Packing.PULLED,
         )
 
     def lease(self, num_supersteps: int) -> Outcome:
@@ -579,8 +587,9 @@ class GpuEngine:
         if key not in known:
             with spent_on("compile"), compiling:
                 given = program, self._columns, self._has_narrow_ids, self._gpu, self.has_peers
-                laid_out = self._goes_by_edge, self._graph.tiles is not None, self._is_packed
-                known[key] = gpu_variant.load_variant(*given, *laid_out, self._has_turns)
+                laid_out = self._goes_by_edge, self._graph.tiles is not None
+                packed = self._packing, self._placed.has_heads
+                known[key] = gpu_variant.load_variant(*given, *laid_out, *packed, self._has_turns)
         return known[key]
 
     def _release(self) -> bool:
@@ -632,6 +641,8 @@ class _Placed:
         graph: The partition on the GPU.
         has_narrow_ids: Whether ids take 32 bits, on all ranks.
         aggregates: What aggregators begin with.
+        packing: How the run goes over in-edges that stay packed.
+        has_heads: Whether their rows have heads.
         variants: Their kernels, by the program and by whether leases end by the clock.
         shapes: The blocks of a launch and their shared-memory cache, by the variant, how many runs share the GPU, the
             edges and their positions.
@@ -641,12 +652,18 @@ class _Placed:
     graph: GpuGraph
     has_narrow_ids: bool
     aggregates: Aggregates
+    packing: Packing
+    has_heads: bool
     variants: dict[tuple[VertexProgram, bool], Variant] = field(default_factory=dict)
     shapes: dict[tuple[Variant, int, int, int], tuple[int, SharedCache]] = field(default_factory=dict)
 
 
 def _column_types(subgraph: Subgraph) -> tuple[tuple[str, np.dtype[Any]], ...]:
-    return tuple((name, column.dtype) for name, column in subgraph.incoming.columns.items())
+    edges = subgraph.incoming
+    columns: Mapping[str, Any] = (
+        edges.rows.packed.columns if isinstance(edges, StreamedEdges) else edges.columns
+    )
+    return tuple((name, column.dtype) for name, column in columns.items())
 
 
 _T = TypeVar("_T")

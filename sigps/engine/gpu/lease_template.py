@@ -19,7 +19,6 @@ from sigps.engine.gpu.beginning import Beginning, beginning_of
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.layout import Rows
 from sigps.engine.gpu.memory_plan import MemoryPlan, Sizes, bytes_to_commit, plan_run
-from sigps.engine.gpu.packed_edges import PackedGraph
 from sigps.engine.gpu.tiles import TiledEdges
 from sigps.kernels.cuda.abi import ARGUMENTS
 from sigps.kernels.cuda.lease import FAULTS_AT, LEASE
@@ -62,10 +61,11 @@ def lease_template(
     has_cluster: bool,
     num_peers: int,
     goes_by_edge: bool,
+    pulls_alone: bool,
 ) -> LeaseTemplate:
     """Return the lease for runs of a program on a graph; filled in once. Arguments as `RunMemory`'s."""
     known: dict[Any, LeaseTemplate] = graph.kept
-    key = compiled, has_cluster, num_peers, goes_by_edge
+    key = compiled, has_cluster, num_peers, goes_by_edge, pulls_alone
     if key not in known:
         subgraph, reads_edges = graph.numbering.subgraph, compiled.program.reads_edges
         sizes = Sizes(
@@ -79,7 +79,7 @@ def lease_template(
             num_everywhere=subgraph.num_vertices,
             num_key_places=_num_key_places(compiled.program, graph.incoming.rows),
             num_slices=graph.tiles.num_slices if graph.tiles is not None else 0,
-            is_packed=isinstance(graph, PackedGraph),
+            pulls_alone=pulls_alone,
         )
         plan = plan_run(compiled, sizes, has_cluster=has_cluster, goes_by_edge=goes_by_edge)
         here, run, states = (

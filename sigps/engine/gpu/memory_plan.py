@@ -128,7 +128,7 @@ class Sizes:
         num_everywhere: Vertices of the whole graph, where there are peers.
         num_key_places: Places of tables for rows of very many edges, where messages are grouped by key.
         num_slices: Slices of tiles; 0 where in-edges lie in rows.
-        is_packed: Whether in-edges stay packed: then nothing is pushed.
+        pulls_alone: Whether nothing is pushed.
     """
 
     num_owned: int
@@ -141,7 +141,7 @@ class Sizes:
     num_everywhere: int = 0
     num_key_places: int = 0
     num_slices: int = 0
-    is_packed: bool = False
+    pulls_alone: bool = False
 
     @property
     def direct_capacity(self) -> int:
@@ -258,7 +258,7 @@ def _arrays(
     elif sizes.num_slices:
         others["partials"] = 32 * sizes.num_slices * int(compiled.defines["SIGPS_SLOTS_BYTES"])
         others["partial_bits"] = 4 * sizes.num_slices
-    elif can_push(compiled) and not sizes.is_packed:
+    elif can_push(compiled) and not sizes.pulls_alone:
         for i in range(num_inboxes):
             zeros |= {f"touched{i}": bits}
             others |= {f"inboxes{i}": n * len(compiled.neutral or b"")}

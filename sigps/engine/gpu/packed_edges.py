@@ -5,6 +5,7 @@ Kernels read them page by page (`kernels/cuda/packed_rows.cuh`): what is not on 
 
 from __future__ import annotations
 
+import functools
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.account import spent_on
 from sigps.device.cpu import available_cores
-from sigps.device.cuda import Gpu, check_fits
+from sigps.device.cuda import Gpu, Kernel, Module, check_fits
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.layout import Rows
 from sigps.engine.gpu.numbering import Numbering
@@ -22,25 +24,34 @@ from sigps.engine.partition.subgraph import Subgraph
 from sigps.errors import DeviceError
 from sigps.graph.packing.paged import PagedRows
 from sigps.graph.packing.table import PageTable
+from sigps.graph.packing.unpacker import PackedRows
 from sigps.host_memory import available_memory
 from sigps.kernels.cuda.lease import EDGES, HUB_DEGREE, PACKED_ROWS
 
 __all__ = [
     "NO_PAGE",
+    "NUM_HEADS",
     "PackedEdges",
     "PackedGraph",
     "PlacesInPages",
     "bytes_beside_pages",
+    "bytes_of_heads",
+    "first_words",
+    "front_words",
     "order_of_chains",
     "places_in_pages",
     "scratch_words",
 ]
 
+NUM_HEADS = 4
+"""Of each row so many targets are on the device, where a pull may stop early."""
+
 NO_PAGE = 0xFFFFFFFF
 """What `damaged` is where no page is."""
 
-_CHUNK = 1024
-_INBOX_WORDS = 6  # at most: 16 bytes, whether there is one, and what aligns them
+_CHUNK, _HEADER_WORDS = 1024, 8
+_INBOX_WORDS = 8  # at most: 16 bytes, whether there is one, and what aligns them
+_COLUMN_HEADER_WORDS, _RAW, _WHOLE = 4, 0, 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +75,15 @@ class PlacesInPages:
     @property
     def num_bytes(self) -> int:
         """What kernels read of it."""
-        return sum(array.nbytes for array in (self.first_rows, self.chains, self.first_gaps, self.parts))
+        arrays = self.first_rows, self.chains, self.first_gaps, self.parts, self.chains_of
+        return sum(array.nbytes for array in arrays)
+
+    @property
+    def chains_of(self) -> NDArray[np.uint32]:
+        """[rows / 32 rounded up], the chain of each 32nd row."""
+        begins = self.first_rows[self.chains[:-1]]
+        rows = np.arange(0, self.parts.size, 32)
+        return (np.searchsorted(begins, rows, side="right") - 1).astype(np.uint32)
 
 
 def places_in_pages(paged: PagedRows) -> PlacesInPages:
@@ -88,29 +107,50 @@ def places_in_pages(paged: PagedRows) -> PlacesInPages:
     )
 
 
-def scratch_words(table: PageTable, places: PlacesInPages, num_resident: int = 0) -> tuple[int, int, int]:
+def first_words(packed: PackedRows, column: str | None) -> NDArray[np.int64]:
+    """Return where pages begin, [pages + 1], each with its page of a column behind it."""
+    words = packed.table.words.astype(np.int64)
+    return words if column is None else words + packed.columns[column].begins.astype(np.int64)
+
+
+def scratch_words(
+    packed: PackedRows, places: PlacesInPages, column: str | None = None, num_resident: int = 0
+) -> tuple[int, int, int]:
     """Return the words of a block's scratch: for the longest page, its groups, and inboxes of rows of over 32 edges.
 
     Args:
-        table: The pages.
+        packed: The pages.
         places: Where rows are in them.
+        column: The column that stands behind each page, or None.
         num_resident: The first so many are not copied.
     """
-    parts = places.num_parts.astype(np.int64)
-    gaps = np.diff(table.arcs).astype(np.int64) - parts
-    chunks = int((-(-parts // _CHUNK) + -(-gaps // _CHUNK)).max(initial=0))
-    longest = int(np.diff(table.words).astype(np.int64)[num_resident:].max(initial=0))
+    parts, arcs = places.num_parts.astype(np.int64), np.diff(packed.table.arcs).astype(np.int64)
+    gaps = arcs - parts
+    chunks = int((_chunks(parts) + _chunks(gaps) + (0 if column is None else _chunks(arcs))).max(initial=0))
+    longest = int(np.diff(first_words(packed, column))[num_resident:].max(initial=0))
     return longest, 64 * chunks, 32 + _INBOX_WORDS * 32 * (1 + int(gaps.max(initial=0)) // 1024)
 
 
 def bytes_beside_pages(
-    edges: StreamedEdges, places: PlacesInPages, num_vertices: int, num_blocks: int
+    edges: StreamedEdges, places: PlacesInPages, num_vertices: int, num_blocks: int, column: str | None
 ) -> int:
     """Return about the bytes that a graph takes on the device beside pages: by vertex, by page, and scratch."""
-    words = sum(scratch_words(edges.rows.packed.table, places))
-    return (
-        24 * num_vertices + places.num_bytes + edges.rows.packed.table.words.nbytes + 4 * words * num_blocks
-    )
+    words = sum(scratch_words(edges.rows.packed, places, column))
+    table = edges.rows.packed.table
+    by_page = 16 * table.num_pages + 4 * int(front_words(table, places, column).sum()) + table.words.nbytes
+    return 25 * num_vertices + places.num_bytes + by_page + 4 * words * num_blocks
+
+
+def front_words(table: PageTable, places: PlacesInPages, column: str | None = None) -> NDArray[np.int64]:
+    """Return the words of each page's header and tables, [pages]; with those of a column behind them."""
+    parts, arcs = places.num_parts.astype(np.int64), np.diff(table.arcs).astype(np.int64)
+    num_rows = table.end_rows.astype(np.int64) - table.first_rows.astype(np.int64)
+    words = _HEADER_WORDS + _chunks(num_rows) + _chunks(parts) + 2 * _chunks(arcs - parts)
+    return words if column is None else words + _COLUMN_HEADER_WORDS + _chunks(arcs)
+
+
+def _chunks(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    return -(-counts // _CHUNK)
 
 
 def order_of_chains(paged: PagedRows, num_resident: int) -> NDArray[np.uint32]:
@@ -133,6 +173,7 @@ class PackedEdges:
         edges: The edges; local ids are the numbers of rows.
         places: Where rows are in pages.
         resident_bytes: What pages on the device may take.
+        column: The column that is read with them, or None.
 
     Attributes:
         num_resident: Words on the device.
@@ -143,12 +184,14 @@ class PackedEdges:
         DeviceError: If the host lacks memory for them.
     """
 
-    def __init__(self, edges: StreamedEdges, places: PlacesInPages, resident_bytes: int) -> None:
+    def __init__(
+        self, edges: StreamedEdges, places: PlacesInPages, resident_bytes: int, column: str | None
+    ) -> None:
         import cupy
 
         self._edges, packed = edges, edges.rows.packed
         table = packed.table
-        words = table.words.astype(np.int64)
+        words = first_words(packed, column)
         self.num_words = int(words[-1])
         num_resident = int(np.searchsorted(words, resident_bytes // 4, side="right")) - 1
         self.num_resident = int(words[num_resident])
@@ -163,30 +206,84 @@ class PackedEdges:
         self._resident = cupy.empty(max(1, self.num_resident), dtype=cupy.uint32)
         self._pinned = cupy.cuda.alloc_pinned_memory(max(4, on_host))
         self._host = np.frombuffer(self._pinned, np.uint32, max(4, on_host) // 4)
-        num_arcs = np.diff(table.arcs).astype(np.int64)
+        num_rows = table.end_rows.astype(np.int64) - table.first_rows.astype(np.int64)
+        counts = np.stack([num_rows, places.num_parts, np.diff(table.arcs)], axis=1).astype(np.int64)
+        tables = _HEADER_WORDS + np.cumsum(_chunks(counts[:, :2]), axis=1)
+        first_fronts = np.append(0, np.cumsum(front_words(table, places, column)))
+        own_fronts = front_words(table, places)
+        fronts = np.empty(int(first_fronts[-1]), dtype=np.uint32)
 
-        def read(page: int) -> None:
-            own = packed.words_of_page(page)
-            if own.size < 8 or (int(own[1]), int(own[2])) != (
-                int(places.num_parts[page]),
-                int(num_arcs[page]),
-            ):
-                raise packed.damaged("pages", page)
-            at = int(words[page])
+        def keep(at: int, page: int, own: NDArray[np.uint32]) -> None:
             if page < num_resident:
                 self._resident[at : at + own.size].set(own)
             else:
                 self._host[at - self.num_resident :][: own.size] = own
+
+        def read(page: int) -> None:
+            own = packed.words_of_page(page)
+            begin = int(first_fronts[page])
+            end = begin + int(own_fronts[page])
+            header = [*counts[page].tolist(), _HEADER_WORDS, *tables[page].tolist()]
+            if own.size < end - begin or own[[0, 1, 2, 4, 5, 6]].tolist() != header:
+                raise packed.damaged("pages", page)
+            fronts[begin:end] = own[: end - begin]
+            keep(int(words[page]), page, own)
+            if column is None:
+                return
+            at, num_arcs = int(words[page]) + own.size, int(counts[page, 2])
+            own, begin, end = packed.words_of_column(column, page), end, int(first_fronts[page + 1])
+            kind = int(own[0]) if own.size >= _COLUMN_HEADER_WORDS else -1
+            needed = _COLUMN_HEADER_WORDS + -(-num_arcs * packed.columns[column].dtype.itemsize // 4)
+            least = {_RAW: needed, _WHOLE: end - begin}.get(kind, own.size + 1)
+            if own.size < max(least, end - begin) or int(own[1]) != num_arcs:
+                raise packed.damaged(f"the column {column!r}", page)
+            fronts[begin:end] = own[: end - begin]
+            keep(at, page, own)
 
         for page in range(num_resident):
             read(page)
         with ThreadPoolExecutor(available_cores()) as pool:
             list(pool.map(read, range(num_resident, table.num_pages)))
         order = order_of_chains(edges.rows, num_resident)
-        kept = {"first_words": table.words, "order": order, **{n: getattr(places, n) for n in _PLACES}}
+        kept = {"first_words": words.astype(np.uint64), "order": order}
+        kept |= {name: getattr(places, name) for name in _PLACES}
+        kept |= {"fronts": fronts, "first_fronts": first_fronts[:-1].astype(np.uint32)}
+        if column is not None:
+            kept["column_places"] = np.diff(table.words).astype(np.uint32)
         self._arrays = {name: cupy.asarray(values) for name, values in kept.items()}
         self._damaged = cupy.full(1, NO_PAGE, dtype=cupy.uint32)
-        self._scratch_words = scratch_words(table, places, num_resident)
+        self._scratch_words = scratch_words(packed, places, column, num_resident)
+        self._heads: Any = None
+
+    @property
+    def has_heads(self) -> bool:
+        return self._heads is not None
+
+    def make_heads(self, degrees: Any, gids: Any, gpu: Gpu) -> None:
+        """Find the heads of all rows, unless they are there; reads all pages once.
+
+        Args:
+            degrees: [rows or more], uint32, on the device.
+            gids: [rows or more], uint32: the gid of each row; on the device.
+            gpu: The GPU; the current one.
+
+        Raises:
+            GraphError: If a page is damaged.
+            DeviceError: If the GPU has no memory for them; it names the bytes.
+        """
+        import cupy
+
+        if self._heads is not None:
+            return
+        num_rows = self._edges.rows.offsets.size - 1
+        check_fits({"heads of rows": bytes_of_heads(num_rows)})
+        heads = cupy.empty(max(1, num_rows) * NUM_HEADS, dtype=cupy.uint32)
+        given, own = self.reader(gpu.num_sms)
+        given = given, degrees, gids, cupy.zeros(1, dtype=cupy.uint32), heads
+        _heads_kernel(gpu).launch(gpu.num_sms, _HEADS_THREADS, given)
+        self.require_whole()
+        del own
+        self._heads = heads
 
     def scratch_bytes(self, num_blocks: int) -> int:
         """Return what a run takes to read pages with so many blocks."""
@@ -197,18 +294,24 @@ class PackedEdges:
         import cupy
 
         check_fits({"unpacking": self.scratch_bytes(num_blocks)})
+        chains, words = len(self._edges.rows.chains), -(-self._edges.rows.offsets.size // 32)
         own = {
             "scratch": cupy.empty(self.scratch_bytes(num_blocks) // 4, dtype=cupy.uint32),
-            "num_read": cupy.zeros(1, dtype=cupy.uint64),
+            "num_read": cupy.zeros(2, dtype=cupy.uint64),
+            "stamps": cupy.zeros(max(1, chains), dtype=cupy.uint32),
+            "wanted_arcs": cupy.zeros(max(1, chains), dtype=cupy.uint32),
+            "wanted": cupy.empty(words, dtype=cupy.uint32),
         }
         filled = np.zeros((), dtype=PACKED_ROWS)
         arrays = self._arrays | own | {"resident": self._resident, "damaged": self._damaged}
+        if self._heads is not None:
+            arrays["heads"] = self._heads
         for name, array in arrays.items():
             filled[name] = array.data.ptr
         filled["words"] = self._pinned.ptr - 4 * self.num_resident
         filled["num_resident"], filled["scratch_words"] = self.num_resident, sum(self._scratch_words)
         filled["page_words"], filled["group_words"], _ = self._scratch_words
-        filled["num_chains"] = len(self._edges.rows.chains)
+        filled["num_chains"] = chains
         filled["num_rows"] = self._edges.rows.offsets.size - 1
         filled["num_targets"] = self._edges.rows.packed.num_vertices
         return filled, own
@@ -220,7 +323,28 @@ class PackedEdges:
             raise self._edges.rows.packed.damaged("pages", page)
 
 
-_PLACES = ("first_rows", "chains", "first_gaps", "parts")
+_PLACES = ("first_rows", "chains", "first_gaps", "parts", "chains_of")
+
+
+_HEADS_THREADS = 512
+
+
+def bytes_of_heads(num_rows: int) -> int:
+    """Return what the heads of rows take on the device.
+
+    >>> bytes_of_heads(1000)
+    16000
+    """
+    return 4 * NUM_HEADS * num_rows
+
+
+@functools.cache
+@spent_on("compile")
+def _heads_kernel(gpu: Gpu) -> Kernel:
+    from sigps.device.linking import link_kernel
+
+    module = Module(link_kernel("heads", gpu.arch, {"SIGPS_THREADS": str(_HEADS_THREADS)}))
+    return module.kernel("find_heads_block_mapped")
 
 
 class _InRows:
@@ -231,6 +355,10 @@ class _InRows:
 
         none = cupy.zeros(1, dtype=cupy.uint64)
         self.rows = Rows(degrees, none, none, 0, 0, 0, num_edges)
+
+    def column(self, name: str) -> Any:
+        """Return what stands for a column, whose values kernels bring one by one."""
+        return self.rows.offsets
 
     def structure(self) -> Any:
         filled = np.zeros((), dtype=EDGES)
@@ -246,9 +374,11 @@ class PackedGraph(GpuGraph):
 
     Attributes:
         packed: The pages.
+        num_rows: Their rows.
+        column: The edge column that is read with them, or None.
     """
 
-    def __init__(self, subgraph: Subgraph, gpu: Gpu, resident_bytes: int) -> None:
+    def __init__(self, subgraph: Subgraph, gpu: Gpu, resident_bytes: int, column: str | None = None) -> None:
         import cupy
 
         edges = subgraph.incoming
@@ -268,6 +398,16 @@ class PackedGraph(GpuGraph):
         self.could_send = int(np.count_nonzero(degrees))
         self.most_out_edges = int(degrees.max(initial=0))
         self.has_narrow_ids = subgraph.ids_fit_32_bits
-        self.packed = PackedEdges(edges, places_in_pages(edges.rows), resident_bytes)
+        self.packed = PackedEdges(edges, places_in_pages(edges.rows), resident_bytes, column)
+        self.column = column
+        self.num_rows = edges.rows.offsets.size - 1
         self.kept = {}
         self._gpu, self._arrays = gpu, {}
+
+    def make_heads(self) -> None:
+        """Find the heads of rows, unless they are there (`PackedEdges.make_heads`)."""
+        import cupy
+
+        if not self.packed.has_heads:
+            gids = cupy.asarray(self.numbering.subgraph.owned_gids.astype(np.uint32))
+            self.packed.make_heads(self.in_degrees, gids, self._gpu)

@@ -16,13 +16,13 @@ from sigps.engine.direction import Direction
 from sigps.engine.gpu.components import link_components_ahead
 from sigps.engine.gpu.graph import GpuGraph, division_on_gpu, forget_on_gpu, graph_on_gpu
 from sigps.engine.gpu.memory_plan import Sizes, bytes_to_walk, plan_run
-from sigps.engine.gpu.packed_edges import PackedGraph, bytes_beside_pages, places_in_pages
+from sigps.engine.gpu.packed_edges import PackedGraph, bytes_beside_pages, bytes_of_heads, places_in_pages
 from sigps.engine.gpu.placed_edges import link_layout_ahead
 from sigps.engine.gpu.priority import link_buckets_ahead
 from sigps.engine.gpu.spilled_edges import SpilledEdges
 from sigps.engine.gpu.spilling import Spilling, Stream, choose_spilling
 from sigps.engine.gpu.tiling import Tiles, Tiling, choose_tiling
-from sigps.engine.gpu.variant import link_variant_ahead
+from sigps.engine.gpu.variant import Packing, link_variant_ahead
 from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.errors import ConfigError, DeviceError
@@ -55,6 +55,7 @@ class Placement:
         is_limited: Whether the user limits what the run takes of the GPU.
         tiles: Whether in-edges lie in tiles (`choose_tiling`); on one GPU.
         is_edited: Whether rows are going to change (`edited_rows.py`).
+        is_bulk: Whether all packed pages are to cross in every superstep.
     """
 
     program: VertexProgram
@@ -70,6 +71,28 @@ class Placement:
     is_limited: bool
     tiles: Tiles
     is_edited: bool
+    is_bulk: bool
+
+    @property
+    def packing(self) -> Packing:
+        """How the run goes over in-edges that stay packed."""
+        if not self.subgraph.incoming.is_streamed:
+            return Packing.NONE
+        has_rows = self.subgraph.is_symmetric and (self.forced == "push" or not self.program.sends_together)
+        return Packing.PUSHED if has_rows and not self.is_bulk else Packing.PULLED
+
+    @property
+    def has_heads(self) -> bool:
+        """Whether pulls look at heads of packed rows first."""
+        stops_early = self.program.early_exit is not EarlyExit.NEVER
+        goes_in_order = self.can_wait and self.program.priority_form is not None
+        return self.packing is not Packing.NONE and not self.is_bulk and (stops_early or goes_in_order)
+
+    @property
+    def column(self) -> str | None:
+        """The edge column that is read with packed edges; None where none is, or it is not there: all weights are 1."""
+        names = [name for name in self.program.edge_columns if name in dict(self.columns)]
+        return names[0] if names and self.subgraph.incoming.is_streamed else None
 
     def graph(self) -> GpuGraph:
         """Return the partition on the GPU, which keeps it for later runs.
@@ -143,18 +166,28 @@ class Placement:
     def _packed_graph(self) -> PackedGraph:
         """Return the partition with its edges packed; what the run leaves of the GPU's memory holds the first pages."""
         subgraph, gpu = self.subgraph, self.gpu
-        sizes = Sizes(subgraph.num_owned, subgraph.incoming.num_edges, 0, is_packed=True)
+        edges = subgraph.incoming
+        assert isinstance(edges, StreamedEdges)
+        pulls_alone = self.packing is Packing.PULLED
+        sizes = Sizes(
+            subgraph.num_owned,
+            edges.num_edges,
+            edges.num_edges // HUB_DEGREE,  # at most
+            pulls_alone=pulls_alone,
+        )
         plan = plan_run(self._compiled(), sizes, has_cluster=False, goes_by_edge=False)
         known: list[PackedGraph] = subgraph.derived(f"packed on GPU {gpu.ordinal}", list)
         run_bytes = plan.nbytes + plan.state_bytes
-        if known and (
-            not self.is_limited or run_bytes + known[0].packed.scratch_bytes(gpu.num_sms) <= free_bytes()
-        ):
-            return known[0]
+        heads = bytes_of_heads(edges.rows.offsets.size - 1) if self.has_heads else 0
+        if known and known[0].column == self.column:
+            more = 0 if known[0].packed.has_heads else heads
+            run_bytes_now = run_bytes + known[0].packed.scratch_bytes(gpu.num_sms) + more
+            if not (self.is_limited or more) or run_bytes_now <= free_bytes():
+                return self._with_heads(known[0])
         known.clear()
-        edges = subgraph.incoming
-        assert isinstance(edges, StreamedEdges)
-        needed = bytes_beside_pages(edges, places_in_pages(edges.rows), subgraph.num_owned, gpu.num_sms)
+        places = places_in_pages(edges.rows)
+        needed = bytes_beside_pages(edges, places, subgraph.num_owned, gpu.num_sms, self.column)
+        needed += heads
         spare = free_bytes() - needed - run_bytes
         if spare < 0:
             raise DeviceError(
@@ -162,8 +195,14 @@ class Placement:
                 "edges packed on the host. precision='single' takes less",
                 rank=0,
             )
-        known.append(PackedGraph(subgraph, gpu, spare if self.is_limited or self.stream == "auto" else 0))
-        return known[0]
+        resident_bytes = spare if self.is_limited or self.stream == "auto" else 0
+        known.append(PackedGraph(subgraph, gpu, resident_bytes, self.column))
+        return self._with_heads(known[0])
+
+    def _with_heads(self, graph: PackedGraph) -> PackedGraph:
+        if self.has_heads:
+            graph.make_heads()
+        return graph
 
     def _tiling(self) -> Tiling | None:
         """Return how in-edges go into tiles; None where the program or the user does not let them."""

@@ -43,6 +43,7 @@ class RunMemory:
         has_cluster: Whether a cluster does small supersteps.
         goes_by_edge: Whether a work item is an edge.
         num_peers: GPUs that write into each other's memory, this one too; 0 where none do.
+        pulls_alone: Whether nothing is pushed.
         take: Gives at least so many bytes that they can write to; None where there are none.
 
     Attributes:
@@ -61,6 +62,7 @@ class RunMemory:
         has_cluster: bool,
         goes_by_edge: bool = False,
         num_peers: int = 0,
+        pulls_alone: bool = False,
         take: Callable[[int], Any] | None = None,
     ) -> None:
         self._compiled, self.graph = compiled, graph
@@ -71,6 +73,7 @@ class RunMemory:
             has_cluster=has_cluster,
             num_peers=num_peers,
             goes_by_edge=goes_by_edge,
+            pulls_alone=pulls_alone,
         )
         self._plan = plan = template.plan
         if take is None:

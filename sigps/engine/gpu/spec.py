@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
+from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.device.cpu import Threads
 from sigps.engine.contract import (
     DeviceKind,
@@ -33,8 +33,8 @@ from sigps.model.vertex import Vertex
 
 __all__ = ["SPEC"]
 
-_SHARED_BYTES, _NUM_SMS = 232_448, 132
-"""The shared memory of a block, and multiprocessors, of an NVIDIA H200, for which tiles are counted without a GPU."""
+_SHARED_BYTES, _NUM_SMS, _MEMORY = 232_448, 132, 143_000_000_000
+"""The shared memory of a block, multiprocessors and memory of an NVIDIA H200, for which plans are without a GPU."""
 
 
 class GpuSpec(EngineSpec):
@@ -124,6 +124,7 @@ class GpuSpec(EngineSpec):
             "stream": options.stream,
             "is_limited": options.device_memory is not None,
             "tiles": options.tiles,
+            "is_bulk": options.transfer == "bulk",
         }
         limit_memory(options.device_memory)
         given = context.executable.code, params, context.subgraph, exchange
@@ -178,10 +179,12 @@ class GpuSpec(EngineSpec):
         from sigps.engine.gpu.memory_plan import Sizes, plan_run
         from sigps.kernels.cuda.lease import HUB_DEGREE
 
-        if self.missing():
-            return 0, 0
-        gpu, limit, num_edges = find_gpu(), options.device_memory, graph.num_edges
-        free = free_bytes() if limit is None else min(free_bytes(), limit)
+        limit, num_edges = options.device_memory, graph.num_edges
+        share = Share(graph.num_vertices, num_edges, 0, graph.directed, 1, num_edges)
+        laid_out_bytes = sum(self.num_bytes(program, share).values())
+        if self.missing():  # a plan of a run elsewhere
+            return laid_out_bytes, _MEMORY if limit is None else limit
+        gpu, free = find_gpu(), free_bytes() if limit is None else min(free_bytes(), limit)
         known: dict[Any, tuple[Any, Subgraph]] = graph.derived("partitions", dict)
         laid_out = (division_on_gpu(s, gpu, sorts_rows=o) for _, s in known.values() for o in (True, False))
         if limit is None and any(laid_out):
@@ -191,8 +194,7 @@ class GpuSpec(EngineSpec):
                 program, graph.column_types(), narrow_ids=_are_narrow(graph), arch=gpu.arch
             )
         plan = plan_run(compiled, Sizes(graph.num_vertices, num_edges, num_edges // HUB_DEGREE))
-        share = Share(graph.num_vertices, num_edges, 0, graph.directed, 1, num_edges)
-        return sum(self.num_bytes(program, share).values()) + plan.nbytes + plan.state_bytes, free
+        return laid_out_bytes + plan.nbytes + plan.state_bytes, free
 
     def memory_of_rank(self, rank_on_host: int, ranks_here: int) -> int | None:
         """Return half of what is free, shared by the ranks that have the same GPU."""
@@ -318,18 +320,30 @@ class StreamingGpuSpec(GpuSpec):
             return "packed edges cross to one GPU, on one rank"
         if program.delivery is not Delivery.RECORD or program.consumption not in _COMBINED:
             return f"messages of {program.name} are not combined along edges"
-        if program.reads_edges or program.reads_edge_links or program.edge_columns:
-            return f"{program.name} reads values of edges, or its compute() walks them"
-        if program.early_exit is not EarlyExit.NEVER:
-            return f"pulls of {program.name} end where their result is known, and read few edges"
-        if options.schedule == "edge" or options.forced == "push":
-            return "packed edges are pulled, vertex by vertex"
+        if program.reads_edges or program.reads_edge_links:
+            return f"{program.name} keeps values on edges, or its compute() walks them"
+        if program.edge_columns:
+            return f"messages of {program.name} read values of edges, which cross in rows"
+        if options.schedule == "edge":
+            return "packed edges are read vertex by vertex"
+        if options.forced == "push" and (graph.directed or options.transfer == "bulk"):
+            return "packed edges of a directed graph, and with transfer='bulk', are pulled"
         if options.deterministic:
             program = with_exact_sums(program, graph.column_types())
         defines = macros_of(program, graph.column_types(), narrow_ids=_are_narrow(graph))
         if int(defines["SIGPS_SLOTS_BYTES"]) > _MOST_SLOTS_BYTES:
             return f"combined messages of {program.name} have more than {_MOST_SLOTS_BYTES} bytes"
         return ""
+
+    def bytes_beside_edges(self, program: VertexProgram, graph: Graph, options: RunOptions) -> dict[str, int]:
+        from sigps.compiler.cuda.compile import macros_of
+        from sigps.engine.gpu.packed_plan import bytes_beside_packed
+
+        assert graph.packed is not None
+        defines = macros_of(program, graph.column_types(), narrow_ids=_are_narrow(graph))
+        pushes = not graph.directed and not program.sends_together and options.transfer != "bulk"
+        given = program, defines, graph.packed.rows, graph.num_vertices
+        return bytes_beside_packed(*given, pushes=pushes, num_blocks=_NUM_SMS)
 
     def lanes_obstacle(
         self,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any
 
 import numpy as np
 
-from sigps.compiler.cuda.compile import CudaProgram, compile_for_cuda, find_atomics_obstacle, link
-from sigps.compiler.program import Consumption, VertexProgram
+from sigps.compiler.cuda.compile import CudaProgram, c_type, compile_for_cuda, find_atomics_obstacle, link
+from sigps.compiler.program import Consumption, EarlyExit, VertexProgram
 from sigps.device.cuda import Gpu, Kernel, Module
 from sigps.device.linking import link_ahead
 from sigps.engine.direction import GPU_PULL_GAIN, GPU_PULL_GAIN_EARLY
@@ -32,8 +33,8 @@ from sigps.errors import DeviceError
 
 __all__ = [
     "BY_EDGE",
-    "PACKED",
     "PEERS",
+    "Packing",
     "Variant",
     "find_edge_obstacle",
     "link_variant_ahead",
@@ -52,8 +53,26 @@ TURNS = {"SIGPS_TURNS": "1"}
 TILES = {"SIGPS_TILES": "1"}
 """Macros where in-edges lie in tiles and rows."""
 
-PACKED = {"SIGPS_PACKED": "1"}
-"""Macros where in-edges stay packed."""
+
+class Packing(Enum):
+    """How a run goes over in-edges that stay packed; the value is SIGPS_PACKED."""
+
+    NONE = 0
+    """They do not."""
+    PULLED = 1
+    """Pulls read all pages."""
+    PUSHED = 2
+    """They are the out-edges, too, and rows may be read where they lie."""
+
+    def macros(self, compiled: CudaProgram, *, has_heads: bool) -> dict[str, str]:
+        """Return what `kernels/cuda/lease.cu` is compiled with: what is read of a row is all of it."""
+        if self is Packing.NONE:
+            return {}
+        stops_early = has_heads and compiled.program.early_exit is not EarlyExit.NEVER
+        heads = {"SIGPS_HEADS": "1"} if stops_early else {}
+        read = compiled.columns[0]
+        column = {"SIGPS_COLUMN": c_type(read[0])} if read else {}
+        return {"SIGPS_PACKED": str(self.value), "SIGPS_EARLY_EXIT": "0"} | heads | column
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,15 +155,18 @@ def _made_of(
     has_peers: bool,
     goes_by_edge: bool,
     has_tiles: bool,
-    is_packed: bool = False,
+    packing: Packing = Packing.NONE,
+    has_heads: bool = False,
     has_turns: bool = False,
 ) -> tuple[Shape, Cluster, dict[str, str]]:
     """Return the shape of a variant's blocks, its cluster, and the macros of its kernels."""
+    is_packed = packing is not Packing.NONE
     shape = MEDIUM if goes_by_edge else WIDE if has_tiles or is_packed else shape_of(compiled)
     has_cluster = can_cluster(compiled) and not (has_peers or goes_by_edge or has_tiles or is_packed)
     cluster = choose_cluster(arch) if has_cluster else NO_CLUSTER
     macros = shape.macros() | cluster.macros() | (PEERS if has_peers else {})
-    macros |= BY_EDGE if goes_by_edge else TILES if has_tiles else PACKED if is_packed else {}
+    macros |= BY_EDGE if goes_by_edge else TILES if has_tiles else {}
+    macros |= packing.macros(compiled, has_heads=has_heads)
     return shape, cluster, macros | (TURNS if has_turns else {})
 
 
@@ -157,7 +179,8 @@ def load_variant(
     has_peers: bool,
     goes_by_edge: bool,
     has_tiles: bool = False,
-    is_packed: bool = False,
+    packing: Packing = Packing.NONE,
+    has_heads: bool = False,
     has_turns: bool = False,
 ) -> Variant:
     """Compile a program, link it into the kernels, and load these.
@@ -170,7 +193,8 @@ def load_variant(
         has_peers: Whether GPUs write into each other's memory.
         goes_by_edge: Whether the run goes by the edge schedule.
         has_tiles: Whether in-edges lie in tiles and rows.
-        is_packed: Whether they stay packed.
+        packing: Whether they stay packed, and how the run goes over them.
+        has_heads: Whether their rows have heads on the device.
         has_turns: Whether leases end by the clock, and leave states by gid.
 
     Raises:
@@ -184,7 +208,7 @@ def load_variant(
             "Use schedule='vertex', or device='cpu'"
         )
     shape, cluster, macros = _made_of(
-        compiled, gpu.arch, has_peers, goes_by_edge, has_tiles, is_packed, has_turns
+        compiled, gpu.arch, has_peers, goes_by_edge, has_tiles, packing, has_heads, has_turns
     )
     module = Module(link(compiled, "lease", gpu.arch, macros))
     if compiled.has_open_loops:

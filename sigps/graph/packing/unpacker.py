@@ -150,15 +150,16 @@ class PackedRows:
         Raises:
             GraphError: If it is damaged.
         """
+        if not unpack_numbers(self.words_of_column(name, page), values, _scratch_of_thread().degrees):
+            raise self.damaged(f"the column {name!r}", page)
+
+    def words_of_column(self, name: str, page: int) -> NDArray[np.uint32]:
+        """Return the words of a page of a column; as `words_of_page` does."""
         column = self.columns[name]
         first, stop = int(column.begins[page]), int(column.begins[page + 1])
-        words = column.words[first:stop]
-        if column.file is not None:
-            words = column.file.read(
-                column.first_word + first, column.first_word + stop, self.first_page + page
-            )
-        if not unpack_numbers(words, values, _scratch_of_thread().degrees):
-            raise self.damaged(f"the column {name!r}", page)
+        if column.file is None:
+            return column.words[first:stop]
+        return column.file.read(column.first_word + first, column.first_word + stop, self.first_page + page)
 
     def words_of_page(self, page: int) -> NDArray[np.uint32]:
         """Return the words of a page, in room of this thread where they come from a file: until it reads the next."""

@@ -6,7 +6,8 @@
 // rows of over 1024 edges, and some rows of over 32. What is left is
 // thread-mapped; every vertex has one thread that computes it. Words of bits
 // have one writer, except those at the ends of chains, which are zero before
-// and set by atomics.
+// and set by atomics. Pages all of whose vertices have retired stay where they
+// are. Where a pull stops early, gather_heads.cuh says which rows are wanted.
 
 #pragma once
 
@@ -18,7 +19,7 @@ namespace sigps {
 
 static_assert(!SIGPS_EARLY_EXIT && !SIGPS_BY_WARP && !SIGPS_BY_TEAM &&
                   !SIGPS_WALKS,
-              "programs whose pulls read all in-edges");
+              "what is read of a row is all of it");
 static_assert(sizeof(Slots) <= 16, "inboxes of long rows lie in shared memory");
 
 constexpr uint32_t LONG_ROW = 1024, SHORT_ROW = 32;
@@ -35,6 +36,49 @@ struct LongRows {
   uint32_t has_medium;
   uint32_t next_chunk, next_task;
 };
+
+// Which rows of a pull are read: those of vertices that have not retired, or of
+// these the ones that heads left open.
+enum Rows : uint32_t { ALL_ROWS, WANTED_ROWS };
+
+template <Rows ROWS>
+__device__ inline bool is_read(const Lease &lease, uint32_t v) {
+  return ROWS == WANTED_ROWS ? is_set(lease.packed.wanted, v)
+                             : lease.status[v] != RETIRED;
+}
+
+// What a superstep stamps chains with.
+__device__ inline uint32_t stamp_of(const NextSuperstep &now) {
+  return uint32_t(now.superstep) + 1;
+}
+
+// Room for the groups of rows that a warp reads where they lie.
+__device__ inline uint2 *groups_of_warp() {
+  __shared__ uint2 groups[SIGPS_THREADS / 32][packed::GROUPS_IN_PLACE];
+  return groups[threadIdx.x / 32];
+}
+
+// What sigps_deliver reads of the arguments, where edge 0 has a packed value.
+// The compiler keeps it in registers.
+#ifdef SIGPS_COLUMN
+__device__ inline Arguments with_value(const Arguments &given,
+                                       const SIGPS_COLUMN *value) {
+  Arguments found;
+  found.num_vertices = given.num_vertices;
+  found.num_edges = given.num_edges;
+  found.params = given.params;
+  found.aggregates = given.aggregates;
+  found.ids = given.ids;
+  found.out_degrees = given.out_degrees;
+  found.in_degrees = given.in_degrees;
+  found.columns[0] = value;
+  return found;
+}
+#define SIGPS_ARGUMENTS_OF(given, found, k)                                    \
+  with_value(given, &(found).values[k])
+#else
+#define SIGPS_ARGUMENTS_OF(given, found, k) given
+#endif
 
 // All loads are issued before the first value is used.
 template <SenderFilter FILTER>
@@ -55,8 +99,9 @@ bring(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
 #pragma unroll
   for (int k = 0; k < AT_ONCE; k++) {
     Slots value;
+    const Arguments &given = SIGPS_ARGUMENTS_OF(lease.in, sources, k);
     if (sent[k] &&
-        when.passes(sigps_deliver(&lease.in, now.superstep - 1, &records[k],
+        when.passes(sigps_deliver(&given, now.superstep - 1, &records[k],
                                   sources.targets[k], v, 0, &value),
                     sources.targets[k]))
       put(inbox, value, when);
@@ -166,7 +211,7 @@ gather_long_rows(const Lease &lease, const NextSuperstep &now,
 }
 
 // Combines the warp-mapped rows of a page. By a block, whose warps draw tasks.
-template <SenderFilter FILTER>
+template <SenderFilter FILTER, Rows ROWS>
 __device__ inline void
 gather_medium_rows(const Lease &lease, const NextSuperstep &now,
                    const Outbox &outbox, const packed::Page &page,
@@ -179,7 +224,7 @@ gather_medium_rows(const Lease &lease, const NextSuperstep &now,
     if (begin >= end)
       break;
     uint32_t degree = 0;
-    if (lane_id() < of_task && v < end && lease.status[v] != RETIRED)
+    if (lane_id() < of_task && v < end && is_read<ROWS>(lease, v))
       degree = lease.in.in_degrees[v];
     uint32_t waiting =
         __ballot_sync(ALL_LANES, degree > SHORT_ROW && degree <= LONG_ROW);
@@ -201,7 +246,7 @@ gather_medium_rows(const Lease &lease, const NextSuperstep &now,
 
 // Computes the rows of a page, and combines those that are thread-mapped. By a
 // block.
-template <SenderFilter FILTER>
+template <SenderFilter FILTER, Rows ROWS>
 __device__ inline void
 compute_page(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
              const packed::Page &page, uint32_t first, uint32_t end,
@@ -210,7 +255,8 @@ compute_page(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
   for (uint32_t word = first / 32 + threadIdx.x / 32; word * 32 < end;
        word += blockDim.x / 32) {
     uint32_t v = word * 32 + lane_id();
-    bool is_mine = v >= first && v < end;
+    bool is_mine =
+        v >= first && v < end && (ROWS == ALL_ROWS || is_set(rows.wanted, v));
     uint8_t status = is_mine ? lease.status[v] : uint8_t(RETIRED);
     uint32_t degree = status != RETIRED ? lease.in.in_degrees[v] : 0;
     Inbox mine = empty_inbox();
@@ -230,28 +276,55 @@ compute_page(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
     bool runs = is_mine && (mine.has ? status != RETIRED : status == ACTIVE);
     bool sends = run_vertices(lease, now, runs, v, status, mine, counted);
     set_sent(lease, now, word, sends,
-             word * 32 < first || word * 32 + 32 > end);
+             ROWS == WANTED_ROWS || word * 32 < first || word * 32 + 32 > end);
   }
 }
 
-template <SenderFilter FILTER>
+// Whether no vertex of a chain is left that could get a message: then none of
+// them sends. By a block.
+__device__ inline bool has_retired(const Lease &lease, const NextSuperstep &now,
+                                   uint32_t first, uint32_t end) {
+  bool is_left = false;
+  for (uint32_t v = first + threadIdx.x; v < end; v += blockDim.x)
+    is_left |= lease.status[v] != RETIRED;
+  if (__syncthreads_or(is_left))
+    return false;
+  for (uint32_t word = first / 32 + threadIdx.x / 32; word * 32 < end;
+       word += blockDim.x / 32)
+    set_sent(lease, now, word, false,
+             word * 32 < first || word * 32 + 32 > end);
+  return true;
+}
+
+__device__ inline LongRows &long_rows_of_block() {
+  __shared__ LongRows long_rows;
+  return long_rows;
+}
+
+template <SenderFilter FILTER, Rows ROWS>
 __device__ inline void
 gather_chain(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
              uint32_t chain, ThreadCounters &counted) {
-  __shared__ LongRows long_rows;
+  LongRows &long_rows = long_rows_of_block();
   const PackedRows &rows = lease.packed;
   uint32_t page = rows.chains[chain], end_page = rows.chains[chain + 1];
   uint32_t first = rows.first_rows[page], end = rows.first_rows[end_page];
+  if (ROWS == ALL_ROWS && now.retired_edges > 0 &&
+      has_retired(lease, now, first, end))
+    return;
   bool spans = end_page - page > 1;
+  if (spans && !is_read<ROWS>(lease, first))
+    page = end_page - 1;
   uint32_t left = lease.in.in_degrees[first];
   if (threadIdx.x == 0) {
+    packed::stamp_chain(rows, chain, stamp_of(now));
     long_rows.count = spans;
     long_rows.rows[0] = first;
     long_rows.inboxes[0] = empty_inbox();
   }
   for (; page < end_page; page++) {
     packed::Page open = packed::open_page(rows, page);
-    if (spans) {
+    if (spans && is_read<ROWS>(lease, first)) {
       uint32_t arcs = min(left, open.num_arcs);
       left -= arcs;
       Inbox inbox = gather_part_by_block<FILTER>(lease, now, outbox, open,
@@ -266,7 +339,7 @@ gather_chain(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
     __syncthreads();
     for (uint32_t v = first + spans + threadIdx.x; v < end; v += blockDim.x) {
       uint32_t degree = lease.in.in_degrees[v];
-      if (degree > LONG_ROW && lease.status[v] != RETIRED)
+      if (degree > LONG_ROW && is_read<ROWS>(lease, v))
         long_rows.rows[atomicAdd(&long_rows.count, 1)] = v;
       else if (degree > SHORT_ROW)
         long_rows.has_medium = 1;
@@ -275,12 +348,27 @@ gather_chain(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
     if (long_rows.count > spans)
       gather_long_rows<FILTER>(lease, now, outbox, open, spans, long_rows);
     if (long_rows.has_medium)
-      gather_medium_rows<FILTER>(lease, now, outbox, open, first + spans, end,
-                                 &long_rows.next_task);
+      gather_medium_rows<FILTER, ROWS>(lease, now, outbox, open, first + spans,
+                                       end, &long_rows.next_task);
     __syncthreads();
-    compute_page<FILTER>(lease, now, outbox, open, first, end, long_rows, spans,
-                         counted);
+    compute_page<FILTER, ROWS>(lease, now, outbox, open, first, end, long_rows,
+                               spans, counted);
     __syncthreads();
+  }
+}
+
+// Computes the vertices behind the last row.
+__device__ inline void compute_without_rows(const Lease &lease,
+                                            const NextSuperstep &now,
+                                            ThreadCounters &counted) {
+  uint32_t first = lease.packed.num_rows;
+  for (uint32_t word = first / 32 + spread_warp(); word * 32 < lease.num_owned;
+       word += threads_of_grid() / 32) {
+    uint32_t v = word * 32 + lane_id();
+    bool runs = v >= first && v < lease.num_owned && lease.status[v] == ACTIVE;
+    bool sends =
+        run_vertices(lease, now, runs, v, ACTIVE, empty_inbox(), counted);
+    set_sent(lease, now, word, sends, word * 32 < first);
   }
 }
 
@@ -303,19 +391,10 @@ __device__ inline void gather_packed(const Lease &lease,
     __syncthreads();
     if (chain >= lease.packed.num_chains)
       break;
-    gather_chain<FILTER>(lease, now, outbox, lease.packed.order[chain],
-                         counted);
+    gather_chain<FILTER, ALL_ROWS>(lease, now, outbox,
+                                   lease.packed.order[chain], counted);
   }
-  // Vertices behind the last row.
-  uint32_t first = lease.packed.num_rows;
-  for (uint32_t word = first / 32 + spread_warp(); word * 32 < lease.num_owned;
-       word += threads_of_grid() / 32) {
-    uint32_t v = word * 32 + lane_id();
-    bool runs = v >= first && v < lease.num_owned && lease.status[v] == ACTIVE;
-    bool sends =
-        run_vertices(lease, now, runs, v, ACTIVE, empty_inbox(), counted);
-    set_sent(lease, now, word, sends, word * 32 < first);
-  }
+  compute_without_rows(lease, now, counted);
 }
 
 // Zeroes the bits that the next pull sets by atomics. By a block.
@@ -324,7 +403,7 @@ __device__ inline void clear_ends_of_chains(const Lease &lease,
   const PackedRows &rows = lease.packed;
   for (uint32_t i = threadIdx.x; i <= rows.num_chains; i += blockDim.x) {
     uint32_t row = rows.first_rows[rows.chains[i]];
-    if (row < lease.num_owned)
+    if (row / 32 * 32 < lease.num_owned)
       sent[row / 32] = 0;
   }
 }

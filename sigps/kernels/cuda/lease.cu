@@ -24,7 +24,9 @@
 //   SIGPS_TILES                  1: in-edges lie in tiles and rows
 //   SIGPS_TURNS                  1: the run has the GPU by turns: leases end by
 //                                the clock, and leave states by gid
-//   SIGPS_PACKED                 1: in-edges stay packed
+//   SIGPS_PACKED                 1: in-edges stay packed; 2: they are the
+//                                out-edges, too, which may be pushed
+//   SIGPS_HEADS                  1: pulls of these look at heads of rows first
 //   SIGPS_DEBUG                  1: traps where an invariant does not hold
 
 #ifndef SIGPS_BY_EDGE
@@ -49,8 +51,10 @@
 #elif SIGPS_BY_EDGE
 #include "edge_pass.cuh"
 #else
+#include "gather_heads.cuh"
 #include "gather_packed.cuh"
 #include "scatter.cuh"
+#include "scatter_packed.cuh"
 #include "tiles.cuh"
 #endif
 #if SIGPS_CLUSTER_THREADS
@@ -201,7 +205,14 @@ __device__ void pull(const Lease &lease, const NextSuperstep &now,
     wait_for_all(&lease.control->barrier, generation);
   }
 #endif
-#if SIGPS_PACKED
+#if SIGPS_HEADS
+  if (now.sender_filter == SENDERS_NONE)
+    gather_by_heads<SENDERS_NONE>(lease, now, generation, counted);
+  else if (now.sender_filter == SENDERS_BITMAP)
+    gather_by_heads<SENDERS_BITMAP>(lease, now, generation, counted);
+  else
+    gather_by_heads<SENDERS_ALL>(lease, now, generation, counted);
+#elif SIGPS_PACKED
   if (now.sender_filter == SENDERS_NONE)
     gather_packed<SENDERS_NONE>(lease, now, counted);
   else if (now.sender_filter == SENDERS_BITMAP)
@@ -245,7 +256,11 @@ __device__ void push(const Lease &lease, const NextSuperstep &now,
         count = control->num_senders.value;
         num_hubs = control->num_hubs.value;
       }
+#if SIGPS_PACKED
+      scatter_packed(lease, now, &control->num_targets.value, count, num_hubs);
+#else
       scatter(lease, now, &control->num_targets.value, count, num_hubs);
+#endif
 #if SIGPS_PEERS
       if (are_light)
         for_lists_of_ghosts(
@@ -328,8 +343,10 @@ __device__ void end_superstep(const Lease &lease, const NextSuperstep &now,
 #if SIGPS_PACKED
     clear_ends_of_chains(lease, old);
     if (threadIdx.x == 0) {
-      all_gpus.num_bytes = 4 * *lease.packed.num_read;
-      *lease.packed.num_read = 0;
+      unsigned long long *num_read = lease.packed.num_read;
+      all_gpus.num_bytes = 4 * num_read[0];
+      all_gpus.num_skipped = lease.packed.num_chains - num_read[1];
+      num_read[0] = num_read[1] = 0;
     }
 #endif
     if (threadIdx.x == 0 && all_there)

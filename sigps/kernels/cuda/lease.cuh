@@ -111,8 +111,9 @@ struct NextSuperstep {
 struct Stats {
   int64_t superstep;
   uint64_t direction, ran, messages, nanoseconds;
-  uint64_t num_bytes; // that crossed between GPUs
-  double imbalance;   // the slowest one's time over the mean
+  uint64_t num_bytes;   // that crossed between GPUs, or of edges from the host
+  double imbalance;     // the slowest one's time over the mean
+  uint64_t num_skipped; // chains of packed pages that were not read
 };
 
 // What several GPUs add to a superstep's statistics.
@@ -121,9 +122,10 @@ struct AllGpus {
   double imbalance;
   Counters done; // by all of them
   bool has_fault;
+  uint64_t num_skipped;
 };
 
-constexpr AllGpus ONE_GPU = {0, 1.0, {}, false};
+constexpr AllGpus ONE_GPU = {0, 1.0, {}, false, 0};
 
 // Counters that many warps increment at once lie in cache lines of their own.
 struct Counter {

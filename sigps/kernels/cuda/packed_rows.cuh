@@ -19,10 +19,24 @@
 //                                  works all the time
 //   first_gaps:  [num_rows]        where a row's gaps begin in its page, and
 //   parts:       [num_rows]        its first target; 0 of one that spans pages
+//   fronts:      each page's header and tables, on the device, and
+//   first_fronts: [num_pages]      where they begin
+//   column_places: [num_pages]     where in a page those of a column of its
+//                                  arcs begin (SIGPS_COLUMN, its type): they
+//                                  stand behind it, and their header and table
+//                                  in its front; null: all are 1
+//   chains_of:   [num_rows / 32 rounded up]  the chain of each 32nd row
+//   heads:       [num_rows, 4]     a row's targets of the smallest gids, these
+//                                  ascending; null where no pull stops early
 //   scratch:     [blocks, scratch_words]: a page, its groups, and room for
 //                whoever reads it
+//   stamps:      [num_chains]      when something of a chain was read last
+//   wanted:      [num_rows / 32 rounded up]  bits: rows that heads left open
+//   wanted_arcs: [num_chains]      about what they cost, in arcs that are
+//                                  copied; zeros between pulls
 //   damaged:     [1]
-//   num_read:    [1]               words that were copied
+//   num_read:    [2]               words that crossed, and chains of which some
+//                                  were read
 
 #pragma once
 
@@ -39,7 +53,15 @@ struct PackedRows {
   const uint32_t *order;
   const uint32_t *first_gaps;
   const uint32_t *parts;
+  const uint32_t *fronts;
+  const uint32_t *first_fronts;
+  const uint32_t *column_places;
+  const uint32_t *chains_of;
+  const uint32_t *heads;
   uint32_t *scratch;
+  uint32_t *stamps;
+  uint32_t *wanted;
+  uint32_t *wanted_arcs;
   uint32_t *damaged;
   unsigned long long *num_read;
   uint64_t num_resident;
@@ -79,6 +101,12 @@ struct Page {
   const uint2 *gaps;
   const uint32_t *gap_table; // null: it is damaged
   uint32_t number, num_arcs, flags;
+#ifdef SIGPS_COLUMN
+  const uint32_t *column; // null: there is none
+  const uint2 *numbers;   // its groups
+  uint64_t base;
+  uint32_t is_raw;
+#endif
 };
 
 __device__ inline uint32_t lane() { return threadIdx.x % 32; }
@@ -91,12 +119,12 @@ __device__ inline uint32_t sum_up_to_lane(uint32_t value) {
   return value;
 }
 
-// Notes the groups of a chunk of `count` numbers whose place is at `entry`, by
-// a warp. Returns whether it lies in the page; else its numbers are zeros.
-__device__ inline bool note_groups(const uint32_t *words, uint32_t num_words,
-                                   uint64_t entry, uint32_t count,
-                                   uint2 *groups) {
-  uint64_t at = entry < num_words ? words[entry] : num_words;
+// Notes the groups of a chunk of `count` numbers that is `at` a place of its
+// page, by a warp. Returns whether it lies in the page; else its numbers are
+// zeros.
+__device__ inline bool note_groups_at(const uint32_t *words, uint32_t num_words,
+                                      uint64_t at, uint32_t count,
+                                      uint2 *groups) {
   bool is_whole = at + CODE_WORDS <= num_words;
   uint32_t code = 0;
   if (is_whole && lane() * 32 < count)
@@ -115,6 +143,72 @@ __device__ inline bool note_groups(const uint32_t *words, uint32_t num_words,
   groups[lane()] = code_of(group);
   return is_whole;
 }
+
+// The same for a chunk whose place is at `entry`.
+__device__ inline bool note_groups(const uint32_t *words, uint32_t num_words,
+                                   uint64_t entry, uint32_t count,
+                                   uint2 *groups) {
+  uint64_t at = entry < num_words ? words[entry] : num_words;
+  return note_groups_at(words, num_words, at, count, groups);
+}
+
+// Notes that something of a chain is read in the superstep with this stamp, so
+// that it counts once. By one thread, and as often as one likes.
+__device__ inline void stamp_chain(const PackedRows &rows, uint32_t chain,
+                                   uint32_t stamp) {
+  if (rows.stamps[chain] != stamp &&
+      atomicExch(&rows.stamps[chain], stamp) != stamp)
+    atomicAdd(&rows.num_read[1], 1ull);
+}
+
+#ifdef SIGPS_COLUMN
+// The header and table of a page's column.
+__device__ inline const uint32_t *front_of_column(const PackedRows &rows,
+                                                  uint32_t number) {
+  const uint32_t *front = rows.fronts + rows.first_fronts[number];
+  uint32_t num_gaps = front[2] - front[1];
+  return front + front[6] + 2 * ((num_gaps + CHUNK - 1) / CHUNK);
+}
+
+// Fills in what a page has of its column, but for the groups.
+__device__ inline void open_column(const PackedRows &rows, Page &page,
+                                   const uint32_t *front) {
+  bool is_there = rows.column_places != nullptr;
+  page.column =
+      is_there ? page.words + rows.column_places[page.number] : nullptr;
+  page.is_raw = is_there && front[0] == 0;
+  page.base = is_there ? front[2] | uint64_t(front[3]) << 32 : 0;
+}
+
+constexpr uint32_t COLUMN_HEADER = 4;
+
+// Notes the groups of one chunk of a page's column; by a warp.
+__device__ inline bool note_numbers(const PackedRows &rows, uint32_t number,
+                                    const uint32_t *words, uint32_t num_words,
+                                    const uint32_t *front, uint32_t chunk,
+                                    uint2 *groups) {
+  uint64_t at = front[COLUMN_HEADER + chunk];
+  return note_groups_at(words, num_words, at + rows.column_places[number],
+                        min(CHUNK, front[1] - chunk * CHUNK), groups);
+}
+
+// Notes those of all chunks; by a block.
+__device__ inline void note_column(const PackedRows &rows, uint32_t number,
+                                   const uint32_t *words, uint32_t num_words,
+                                   uint2 *groups) {
+  if (rows.column_places == nullptr)
+    return;
+  const uint32_t *front = front_of_column(rows, number);
+  if (front[0] == 0)
+    return;
+  for (uint32_t chunk = threadIdx.x / 32; chunk * CHUNK < front[1];
+       chunk += blockDim.x / 32)
+    if (!note_numbers(rows, number, words, num_words, front, chunk,
+                      groups + chunk * 32) &&
+        lane() == 0)
+      atomicMin(rows.damaged, number);
+}
+#endif
 
 // Opens a page; by all threads of a block.
 __device__ inline Page open_page(const PackedRows &rows, uint32_t number) {
@@ -162,12 +256,20 @@ __device__ inline Page open_page(const PackedRows &rows, uint32_t number) {
     if ((!is_whole || (!is_first && entry + 1 >= num_words)) && lane() == 0)
       atomicMin(rows.damaged, number);
   }
+#ifdef SIGPS_COLUMN
+  note_column(rows, number, words, num_words, groups + all_chunks * 32);
+#endif
   __syncthreads();
   uint64_t table = words[6];
   bool is_within = table + 2 * uint64_t(all_chunks - chunks) <= num_words;
   const uint32_t *gap_table = is_within ? words + table : nullptr;
-  return {words,    groups,  groups + chunks * 32, gap_table, number,
-          words[2], words[3]};
+  Page page = {words,    groups,  groups + chunks * 32, gap_table, number,
+               words[2], words[3]};
+#ifdef SIGPS_COLUMN
+  open_column(rows, page, front_of_column(rows, number));
+  page.numbers = groups + all_chunks * 32;
+#endif
+  return page;
 }
 
 __device__ inline uint32_t number_at(const Page &page, const uint2 *groups,
@@ -191,6 +293,18 @@ __device__ inline uint32_t number_at(const Page &page, const uint2 *groups,
 struct Part {
   uint32_t row, part, first_gap, count;
 };
+
+#ifdef SIGPS_COLUMN
+// What the column has for an arc of a page.
+__device__ inline SIGPS_COLUMN column_at(const Page &page, uint32_t arc) {
+  if (page.column == nullptr)
+    return SIGPS_COLUMN(1);
+  if (page.is_raw)
+    return reinterpret_cast<const SIGPS_COLUMN *>(page.column +
+                                                  COLUMN_HEADER)[arc];
+  return SIGPS_COLUMN(int64_t(page.base + number_at(page, page.numbers, arc)));
+}
+#endif
 
 // The first target of a part, or what leads from a target to the next one.
 __device__ inline uint32_t value_at(const Page &page, const Part &of,
@@ -222,6 +336,22 @@ template <int COUNT> struct Targets {
   uint32_t i, step;
   uint32_t targets[COUNT];
   bool is_there[COUNT];
+#ifdef SIGPS_COLUMN
+  SIGPS_COLUMN values[COUNT];
+#endif
+
+  // Fills in number k, which is the part's number i + k * step, but for what
+  // leads to it from the one before.
+  __device__ void find(const Page &page, const Part &of, uint32_t k,
+                       uint32_t end) {
+    uint32_t number = i + k * step;
+    is_there[k] = number < end;
+    targets[k] = is_there[k] ? value_at(page, of, number) : 0;
+#ifdef SIGPS_COLUMN
+    values[k] = is_there[k] ? column_at(page, of.part + of.first_gap + number)
+                            : SIGPS_COLUMN(0);
+#endif
+  }
 };
 
 // Calls take(Targets) for all of a part, by one thread.
@@ -235,8 +365,7 @@ __device__ inline void for_targets(const PackedRows &rows, const Page &page,
     found.step = 1;
 #pragma unroll
     for (uint32_t k = 0; k < COUNT; k++) {
-      found.is_there[k] = i + k < of.count;
-      found.targets[k] = found.is_there[k] ? value_at(page, of, i + k) : 0;
+      found.find(page, of, k, of.count);
     }
 #pragma unroll
     for (uint32_t k = 0; k < COUNT; k++) {
@@ -259,8 +388,7 @@ for_some_by_warp(const PackedRows &rows, const Page &page, const Part &of,
     found.step = 32;
 #pragma unroll
     for (uint32_t k = 0; k < COUNT; k++) {
-      found.is_there[k] = i + 32 * k < end;
-      found.targets[k] = found.is_there[k] ? value_at(page, of, i + 32 * k) : 0;
+      found.find(page, of, k, end);
     }
 #pragma unroll
     for (uint32_t k = 0; k < COUNT; k++) {
@@ -306,6 +434,93 @@ __device__ inline void for_targets_by_block(const PackedRows &rows,
   for (uint32_t number = threadIdx.x / 32; number < chunks_of(of);
        number += blockDim.x / 32)
     for_chunk_by_warp<COUNT>(rows, page, of, number, take);
+}
+
+// The chain of a row; by a warp. 32 rows are in 32 chains at most.
+__device__ inline uint32_t chain_of(const PackedRows &rows, uint32_t row) {
+  uint32_t first = rows.chains_of[row / 32], next = first + lane() + 1;
+  bool is_before =
+      next < rows.num_chains && rows.first_rows[rows.chains[next]] <= row;
+  return first + __popc(__ballot_sync(WHOLE_WARP, is_before));
+}
+
+// Of a warp: those of a chunk of gaps, one of first targets, and of two chunks
+// of a column.
+#ifdef SIGPS_COLUMN
+constexpr uint32_t GROUPS_IN_PLACE = 33 + 64;
+#else
+constexpr uint32_t GROUPS_IN_PLACE = 33;
+#endif
+
+// Calls take(Targets) for a part of a page that is not open, by a warp, or for
+// every `step`th of its chunks from `begin` on: words are read where they lie,
+// those on the host by lines. Returns about how many words crossed.
+//
+//   groups: [GROUPS_IN_PLACE] of the warp
+template <int COUNT, class Take>
+__device__ inline uint32_t
+for_part_in_place(const PackedRows &rows, uint32_t number, const Part &of,
+                  uint32_t begin, uint32_t step, uint2 *groups, Take take) {
+  uint64_t first = rows.first_words[number];
+  uint32_t num_words = uint32_t(rows.first_words[number + 1] - first);
+  bool is_resident = first + num_words <= rows.num_resident;
+  const uint32_t *words = (is_resident ? rows.resident : rows.words) + first;
+  const uint32_t *front = rows.fronts + rows.first_fronts[number];
+  uint32_t num_firsts = front[1], num_gaps = front[2] - num_firsts;
+  uint32_t of_first = of.part / CHUNK, num_read = 0;
+  Page page = {words,  groups,   groups,  front + front[6],
+               number, front[2], front[3]};
+  page.firsts = groups + 32 - of.part / 32;
+#ifdef SIGPS_COLUMN
+  const uint32_t *of_column = front_of_column(rows, number);
+  open_column(rows, page, of_column);
+#endif
+  for (uint32_t k = begin; k < chunks_of(of); k += step) {
+    uint32_t chunk = of.first_gap / CHUNK + k;
+    bool is_whole = true;
+    __syncwarp(); // all are done with the groups before
+    if (k == 0) {
+      is_whole =
+          note_groups_at(words, num_words, front[front[5] + of_first],
+                         min(CHUNK, num_firsts - of_first * CHUNK), groups);
+      __syncwarp();
+      if (lane() == 0)
+        groups[32] = groups[of.part % CHUNK / 32];
+      __syncwarp();
+      num_read += 2 * CODE_WORDS;
+    }
+    if (of.count > 1) {
+      is_whole &= note_groups_at(words, num_words, front[front[6] + 2 * chunk],
+                                 min(CHUNK, num_gaps - chunk * CHUNK), groups);
+      uint32_t end = min(of.first_gap + of.count - 1, (chunk + 1) * CHUNK);
+      __syncwarp();
+      uint2 last = groups[(end - 1) % CHUNK / 32];
+      uint32_t from = max(of.first_gap, chunk * CHUNK) % CHUNK / 32;
+      num_read += 2 * CODE_WORDS + (last.x >> 9) + (last.x >> 3 & 63) -
+                  (groups[from].x >> 9);
+    }
+#ifdef SIGPS_COLUMN
+    uint32_t begin_arc = of.part + max(of.first_gap, chunk * CHUNK) + (k != 0);
+    uint32_t end_arc =
+        of.part + min(of.first_gap + of.count, (chunk + 1) * CHUNK + 1);
+    uint32_t first_chunk = begin_arc / CHUNK;
+    if (page.column != nullptr && !page.is_raw) {
+      for (uint32_t c = 0; c < 2 && (first_chunk + c) * CHUNK < end_arc; c++)
+        is_whole &= note_numbers(rows, number, words, num_words, of_column,
+                                 first_chunk + c, groups + 33 + 32 * c);
+      page.numbers = groups + 33 - 32 * first_chunk;
+      num_read += 2 * CODE_WORDS + (end_arc - begin_arc) / 4;
+    } else if (page.column != nullptr) {
+      num_read += (end_arc - begin_arc) * sizeof(SIGPS_COLUMN) / 4;
+    }
+#endif
+    if (!is_whole && lane() == 0)
+      atomicMin(rows.damaged, number);
+    __syncwarp();
+    page.gaps = groups - 32 * chunk;
+    for_chunk_by_warp<COUNT>(rows, page, of, k, take);
+  }
+  return is_resident ? 0 : num_read;
 }
 
 } // namespace packed

@@ -50,9 +50,10 @@ struct Route {
 // are issued before it is known whether they are needed. LOOKS: reads a bit
 // that may be set before setting it, which pays where there are many messages.
 template <bool LOOKS>
-__device__ inline bool send(const Lease &lease, const NextSuperstep &now,
-                            const Route &route, uint32_t source,
-                            uint64_t position, uint32_t target) {
+__device__ inline bool send_with(const Arguments &arguments, const Lease &lease,
+                                 const NextSuperstep &now, const Route &route,
+                                 uint32_t source, uint64_t position,
+                                 uint32_t target) {
   uint32_t bit = 1u << target % 32;
   uint32_t *word = &lease.touched[route.inbox][target / 32];
   uint32_t was_touched =
@@ -60,7 +61,7 @@ __device__ inline bool send(const Lease &lease, const NextSuperstep &now,
   bool has_retired = now.any_retired && lease.status[target] == RETIRED;
   Slots value;
   uint32_t brought = sigps_deliver(
-      &lease.out, route.arrival - 1,
+      &arguments, route.arrival - 1,
       HAS_RECORD ? &lease.records[route.arrival & 1][source] : nullptr, source,
       target, position, &value);
   Occasion when{lease.out, route.arrival, target};
@@ -71,6 +72,14 @@ __device__ inline bool send(const Lease &lease, const NextSuperstep &now,
     return false;
   prefetch(&lease.in.out_degrees[target]); // it will compute
   return !(atomicOr(word, bit) & bit);
+}
+
+template <bool LOOKS>
+__device__ inline bool send(const Lease &lease, const NextSuperstep &now,
+                            const Route &route, uint32_t source,
+                            uint64_t position, uint32_t target) {
+  return send_with<LOOKS>(lease.out, lease, now, route, source, position,
+                          target);
 }
 
 __device__ inline void scatter_hubs(const Lease &lease,
@@ -217,15 +226,16 @@ compute_targets(const Lease &lease, const NextSuperstep &now, uint32_t count,
     v = i < count ? lease.targets[i] : 0;
     sends = open_and_run_all(lease, now, v, i < count, false, counted);
     if (sends) {
-      RowOfEdges row = row_of(lease.out_edges, v);
+      uint64_t first = SIGPS_PACKED ? 0 : row_of(lease.out_edges, v).first;
 #else
     if (i < count) {
       v = lease.targets[i];
-      RowOfEdges row = row_of(lease.out_edges, v);
+      uint64_t first = SIGPS_PACKED ? 0 : row_of(lease.out_edges, v).first;
       sends = open_and_run(lease, now, v, counted);
 #endif
       if (sends) { // the next superstep walks them, if it is a push
-        prefetch(&lease.out_edges.ends[row.first]);
+        if (!SIGPS_PACKED)
+          prefetch(&lease.out_edges.ends[first]);
         visit(v);
       }
     }

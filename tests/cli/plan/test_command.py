@@ -38,6 +38,29 @@ def test_what_this_machine_cannot_hold_is_said(
     assert re.search(r"2 ranks on this machine need \d.* and it has 1\.0 MiB: use more machines", text), text
 
 
+@pytest.mark.parametrize(("limit", "cached"), [(None, "0 B"), ("150MB", "1.9 MiB")])
+def test_a_job_that_streams_to_a_gpu(
+    limit: str | None, cached: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Here is no GPU: an H200 is planned for."""
+    store, path = tmp_path / "all.sigps", tmp_path / "job.yaml"
+    packed = ["--opt", "scale=16", "--opt", "directed=false", "--packed", "--order", "degree"]
+    assert cli.execute(["generate", "rmat", *packed, "-o", str(store)]) == 0
+    engine = "device: cuda, stream: always" + (f", device_memory: {limit}" if limit else "")
+    path.write_text(
+        f"program: sigps.apps:BFS\nparams: {{source: 1}}\ngraph: {{path: {store}}}\nengine: {{{engine}}}\n"
+    )
+    capsys.readouterr()
+    assert cli.execute(["plan", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    named = {line.split()[0]: line for line in lines if line.startswith("  ")}
+    assert {"graph", "state", "messages", "unpacking", "heads", "cached", "all", "streamed"} <= named.keys()
+    assert cached in named["cached"]
+    assert ("1.9 MiB" if limit is None else "0 B") in named["streamed"]
+    assert any(line.startswith("it streams: ") and "it was asked for" in line for line in lines)
+    assert re.match(r"  a superstep that reads all edges takes .*s, .* cross$", lines[-1])
+
+
 def test_a_job_that_streams(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store, path = tmp_path / "all.sigps", tmp_path / "job.yaml"
     packed = ["--opt", "n=1500", "--packed", "--order", "given"]

@@ -8,31 +8,42 @@ import os
 from pathlib import Path
 from typing import Any
 
+import equality_programs
 import host_gpu
 import numpy as np
 import pytest
 from battery import BATTERY
 from host_kernels import host_kernels
 from plain_pages import read_rows
+from team_programs import walking_program
 
 import sigps
 from sigps.apps import BFS, SSSP, WCC, KCore, PageRank
-from sigps.compiler.cuda.compile import compile_for_cuda, link
+from sigps.compiler.cuda.compile import c_type, compile_for_cuda, link
 from sigps.compiler.frontend.analysis import analyse
 from sigps.engine.gpu.launch import WIDE
-from sigps.engine.gpu.packed_edges import NO_PAGE, order_of_chains, places_in_pages
-from sigps.engine.gpu.variant import PACKED
-from sigps.errors import ConfigError, GraphError
+from sigps.engine.gpu.packed_edges import (
+    NO_PAGE,
+    NUM_HEADS,
+    first_words,
+    front_words,
+    order_of_chains,
+    places_in_pages,
+)
+from sigps.engine.gpu.variant import Packing
+from sigps.errors import CompileError, ConfigError, GraphError
 from sigps.graph.formats.packed_store import save_packed
 from sigps.graph.packing.packer import PackableRows
 from sigps.graph.packing.paged import PagedRows
-from sigps.graph.packing.unpacker import PackedRows
+from sigps.graph.packing.unpacker import PackedColumn, PackedRows
 from sigps.kernels.cuda.lease import PACKED_ROWS
 
 NUM_VERTICES = 60_000
 
 
-def packed_rows(degrees: np.ndarray, spread: float, page_arcs: int, seed: int) -> PagedRows:
+def packed_rows(
+    degrees: np.ndarray, spread: float, page_arcs: int, seed: int, column: np.ndarray | None = None
+) -> PagedRows:
     draw = np.random.default_rng(seed)
     targets = draw.geometric(1 / spread, degrees.sum()) - 1
     offsets = np.zeros(degrees.size + 1, np.uint64)
@@ -40,45 +51,74 @@ def packed_rows(degrees: np.ndarray, spread: float, page_arcs: int, seed: int) -
     rows = np.repeat(np.arange(degrees.size), degrees)
     targets = (targets + rows * (seed % 2)) % NUM_VERTICES
     targets = targets[np.lexsort((targets, rows))].astype(np.uint32)
-    packable = PackableRows(offsets, targets, [], None, page_arcs)
-    pages = [page.words for page in packable.pages(1)]
+    packable = PackableRows(offsets, targets, [] if column is None else [column], None, page_arcs)
+    parts = list(packable.pages(1))
+    pages = [page.words for page in parts]
     table = packable.table
     table.words[1:] = np.cumsum([page.size for page in pages])
-    return PagedRows(PackedRows(NUM_VERTICES, table, np.concatenate(pages), {}, "a store"), 1)
+    columns = {}
+    if column is not None:
+        own = [page.columns[0] for page in parts]
+        begins = np.append(0, np.cumsum([words.size for words in own])).astype(np.uint64)
+        columns["weight"] = PackedColumn(column.dtype, begins, np.concatenate(own))
+    return PagedRows(PackedRows(NUM_VERTICES, table, np.concatenate(pages), columns, "a store"), 1)
 
 
 def unpacked(paged: PagedRows, way: int, num_resident: int, words: np.ndarray) -> tuple[np.ndarray, int, int]:
     """Return all targets as kernels unpack them, the damaged page, and the words that were copied."""
+    given, damaged, num_read = reader(paged, num_resident, words)
+    targets = np.full(int(paged.offsets[-1]), NO_PAGE, np.uint32)
+    kernel = host_kernels("packed_reference", {})["unpack_rows_block_mapped"]
+    kernel.launch(1, 64, (given["rows"], paged.offsets, np.uint32(way), targets, np.zeros(1)))
+    return targets, int(damaged[0]), int(num_read[0])
+
+
+def reader(
+    paged: PagedRows, num_resident: int, words: np.ndarray, column: str | None = None
+) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Return what kernels read pages by, the first of which are elsewhere; the damaged page, and words that crossed."""
     table, places = paged.packed.table, places_in_pages(paged)
+    firsts = first_words(paged.packed, column)
     longest, damaged, num_read = (
-        int(np.diff(table.words).max()),
+        int(np.diff(firsts).max()),
         np.array([NO_PAGE], np.uint32),
-        np.zeros(1, np.uint64),
+        np.zeros(2, np.uint64),
     )
-    scratch = np.zeros(longest + 64 * 514, np.uint32)
-    begin = int(table.words[num_resident])
+    sizes, own = front_words(table, places, column), front_words(table, places)
+    column_places = np.diff(table.words).astype(np.uint32)
+    fronts = np.concatenate(
+        [
+            words[at : at + size]
+            for first, place, mine, all_of in zip(firsts, column_places, own, sizes, strict=False)
+            for at, size in ((first, mine), (first + place, all_of - mine))
+        ]
+    )
+    scratch = np.zeros(longest + 64 * 800, np.uint32)
+    begin = int(firsts[num_resident])
     on_device, on_host = words[:begin].copy(), np.concatenate([words[begin:], np.zeros(1, np.uint32)])
     arrays: dict[str, Any] = {
         "resident": on_device,
-        "first_words": table.words,
+        "first_words": firsts.astype(np.uint64),
         "scratch": scratch,
         "order": order_of_chains(paged, num_resident),
         "damaged": damaged,
         "num_read": num_read,
+        "fronts": fronts,
+        "first_fronts": np.append(0, np.cumsum(sizes))[:-1].astype(np.uint32),
     }
-    arrays |= {name: getattr(places, name) for name in ("first_rows", "chains", "first_gaps", "parts")}
+    if column is not None:
+        arrays["column_places"] = column_places
+    names = "first_rows", "chains", "first_gaps", "parts", "chains_of"
+    arrays |= {name: getattr(places, name) for name in names}
     given = np.zeros((), PACKED_ROWS)
     for name, array in arrays.items():
         given[name] = array.ctypes.data
     given["words"] = on_host.ctypes.data - 4 * begin
     given["num_resident"], given["scratch_words"], given["page_words"] = begin, scratch.size, longest
-    given["group_words"] = 64 * 514
+    given["group_words"] = 64 * 800
     given["num_chains"], given["num_rows"] = len(paged.chains), paged.offsets.size - 1
     given["num_targets"] = NUM_VERTICES
-    targets = np.full(int(paged.offsets[-1]), NO_PAGE, np.uint32)
-    kernel = host_kernels("packed_reference", {})["unpack_rows_block_mapped"]
-    kernel.launch(1, 64, (given, paged.offsets, np.uint32(way), targets))
-    return targets, int(damaged[0]), int(num_read[0])
+    return {"rows": given, "arrays": arrays, "host": on_host}, damaged, num_read
 
 
 def expected(paged: PagedRows) -> list[int]:
@@ -111,6 +151,69 @@ def test_rows_are_unpacked_by_threads_warps_and_blocks(name: str, spread: float)
         assert damaged == NO_PAGE
         assert num_read == int(table.words[-1] - table.words[resident])
         np.testing.assert_array_equal(targets, expected(paged))
+    targets, damaged, num_read = unpacked(paged, 3, resident, words)
+    assert damaged == NO_PAGE
+    np.testing.assert_array_equal(targets, expected(paged))
+    assert unpacked(paged, 3, table.num_pages, words)[2] == 0  # all are on the device
+    assert num_read > 0
+
+
+VALUES = {
+    "whole": lambda draw, size: draw.integers(-50, 200, size).astype(np.float64),
+    "fractions": lambda draw, size: draw.random(size),
+    "constant": lambda draw, size: np.full(size, 7, np.uint8),
+    "long": lambda draw, size: np.where(draw.random(size) < 0.01, 1 << 30, 3),
+}
+
+
+@pytest.mark.parametrize("values", VALUES)
+@pytest.mark.parametrize("name", ["long", "spanning", "skewed"])
+def test_columns_are_unpacked_with_rows(name: str, values: str) -> None:
+    size = int(DEGREES[name].sum())
+    column = VALUES[values](np.random.default_rng(3), size)
+    paged = packed_rows(DEGREES[name], 40.0, 1200 if name == "spanning" else 1 << 18, len(name), column)
+    places, packed = places_in_pages(paged), paged.packed
+    begins = [packed.table.words.astype(int), packed.columns["weight"].begins.astype(int)]
+    sources = [packed.words, packed.columns["weight"].words]
+    words = np.concatenate(
+        [
+            own[begin[page] : begin[page + 1]]
+            for page in range(packed.table.num_pages)
+            for own, begin in zip(sources, begins, strict=True)
+        ]
+    )
+    given, damaged, _ = reader(paged, 0, words, "weight")
+    assert sum(first_words(packed, "weight")) == sum(sum(begins))
+    assert places.num_parts.size
+    kernel = host_kernels("packed_reference", {"SIGPS_COLUMN": c_type(column.dtype)})[
+        "unpack_rows_block_mapped"
+    ]
+    for way in (0, 1, 2, 3):
+        targets, found = np.full(size, NO_PAGE, np.uint32), np.full(size, -1.0)
+        kernel.launch(1, 64, (given["rows"], paged.offsets, np.uint32(way), targets, found))
+        assert damaged[0] == NO_PAGE
+        np.testing.assert_array_equal(targets, expected(paged))
+        np.testing.assert_array_equal(found, column)
+
+
+@pytest.mark.parametrize("name", DEGREES)
+def test_heads_are_the_targets_with_the_smallest_gids(name: str) -> None:
+    paged = packed_rows(DEGREES[name], 40.0, 1200 if name == "spanning" else 1 << 18, len(name))
+    given, damaged, _ = reader(paged, 0, paged.packed.words.copy())
+    degrees = np.diff(paged.offsets).astype(np.uint32)
+    gids = np.random.default_rng(5).permutation(NUM_VERTICES).astype(np.uint32)
+    heads = np.zeros((degrees.size, NUM_HEADS), np.uint32)
+    kernel = host_kernels("heads", {})["find_heads_block_mapped"]
+    kernel.launch(1, 64, (given["rows"], degrees, gids, np.zeros(1, np.uint32), heads))
+    assert damaged[0] == NO_PAGE
+    targets = np.split(np.array(expected(paged), np.int64), paged.offsets[1:-1].astype(int))
+    for row, own in enumerate(targets):
+        smallest = sorted(gids[own].tolist())
+        found = [gids[head] for head in heads[row].tolist() if head != NO_PAGE]
+        assert found == sorted(found)
+        distinct = sorted(set(smallest))
+        assert set(found) == set(distinct[: len(set(found))])
+        assert len(found) == NUM_HEADS or set(found) == set(distinct)
 
 
 def test_pages_on_the_device_are_taken_between_others() -> None:
@@ -147,18 +250,43 @@ def test_runs_on_packed_edges_equal_the_interpreter(
         np.testing.assert_allclose(found["rank"], expected["rank"], rtol=1e-12)
 
 
+@pytest.mark.parametrize("order", ["given", "degree"])
+@pytest.mark.parametrize("transfer", ["auto", "bulk"])
+@pytest.mark.parametrize(
+    "program", [BFS(source=0), WCC(), KCore()], ids=lambda program: type(program).__name__
+)
+def test_searches_on_packed_edges_equal_the_interpreter(
+    program: sigps.Vertex, transfer: Any, order: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = BATTERY["skewed"].build().undirected(simple=True)
+    save_packed(made, tmp_path / "store", order=order, page_arcs=8)
+    expected = sigps.run(program, sigps.load(tmp_path / "store"), device="python")
+    host_gpu.use_host_as_gpu(monkeypatch)
+    graph = sigps.load(tmp_path / "store")
+    for _ in range(2):
+        found = sigps.run(
+            program, graph, device="cuda", stream="always", transfer=transfer, asynchronous=False
+        )
+        for field in expected.fields:
+            np.testing.assert_array_equal(np.asarray(found[field]), np.asarray(expected[field]))
+
+
 def test_what_cannot_cross_packed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host_gpu.use_host_as_gpu(monkeypatch)
-    graph = BATTERY["skewed"].build()
+    graph = BATTERY["skewed"].build().undirected()
     bulk: dict[str, Any] = {"stream": "always", "transfer": "bulk", "device": "cuda"}
     with pytest.raises(ConfigError, match="not opened from a packed store"):
         sigps.run(PageRank(), graph, **bulk)
     graph.save(tmp_path / "store", packed=True)
     graph = sigps.load(tmp_path / "store")
-    with pytest.raises(ConfigError, match="reads values of edges"):
+    with pytest.raises(ConfigError, match="compute\\(\\) walks them"):
+        sigps.run(
+            walking_program("for edge in self.out_edges:\n    self.n += edge.target % 2"), graph, **bulk
+        )
+    with pytest.raises(ConfigError, match="read values of edges"):
         sigps.run(SSSP(source=0), graph, **bulk)
-    with pytest.raises(ConfigError, match="pulls of BFS end"):
-        sigps.run(BFS(source=0), graph, **bulk)
+    with pytest.raises(ConfigError, match="are pulled"):
+        sigps.run(BFS(source=0), graph, direction="push", **bulk)
     with pytest.raises(ConfigError, match="edges that stream to a GPU"):
         sigps.run(PageRank(), graph, **bulk | {"device": "cpu"})
 
@@ -183,9 +311,91 @@ def test_what_the_disk_does_not_give_is_told(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda.core is not installed")
 def test_kernels_over_packed_edges_link() -> None:
-    compiled = compile_for_cuda(analyse(PageRank(), "double"), {}, narrow_ids=True, arch="sm_80")
-    cubin = link(compiled, "lease", "sm_80", WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | PACKED)
-    assert b"run_lease" in cubin
+    made = PageRank(), BFS(source=0), WCC(), SSSP(source=0)
+    programs = [analyse(program, "double") for program in made]
+    form = programs[2].priority_form
+    assert form is not None
+    for program in (*programs, form):
+        compiled = compile_for_cuda(program, {"weight": np.dtype(np.uint8)}, narrow_ids=True, arch="sm_90")
+        packing = Packing.PULLED if program is programs[0] else Packing.PUSHED
+        macros = WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | packing.macros(compiled, has_heads=True)
+        assert b"run_lease" in link(compiled, "lease", "sm_90", macros)
+
+
+SEARCHES = [BFS(source=1), WCC(), KCore()]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("order", "page_arcs", "unit"),
+    [
+        ("given", 64, None),
+        ("degree", 64, 0.3),
+        ("given", 1 << 13, 1.0),
+        ("degree", 1 << 13, None),
+        ("degree", 1 << 18, 1.0),
+        ("given", 1 << 18, 0.3),
+    ],
+)
+def test_searches_read_rows_and_pages(order: Any, page_arcs: int, unit: float | None, tmp_path: Path) -> None:
+    """With rows that span pages, small components, and a number of vertices that is no multiple of 32."""
+    drawn = sigps.generate("rmat", scale=15 if page_arcs > 64 else 11, seed=3)
+    rows = drawn.in_edges()
+    targets = np.repeat(np.arange(drawn.num_vertices), np.diff(rows.offsets).astype(np.int64))
+    first = drawn.num_vertices
+    path = np.arange(first, first + 501)
+    sources = np.concatenate([rows.sources, path[:-1], np.arange(20_000) % first])
+    targets = np.concatenate([targets, path[1:], np.full(20_000, 77)])
+    numbers = np.minimum(sources, targets) * 7 + np.maximum(sources, targets) * 13
+    weights = None if unit is None else (numbers % 200 + 1) * unit
+    made = sigps.Graph.from_edges(sources, targets, weights=weights).undirected(simple=True)
+    save_packed(made, tmp_path / "store", order=order, page_arcs=page_arcs)
+    graph = sigps.load(tmp_path / "store")
+    for program in SEARCHES:
+        expected = sigps.run(program, graph, device="cpu")
+        limit = {"device_memory": "40MB" if page_arcs < 1 << 18 else "200MB"}
+        options: list[dict[str, Any]] = [
+            {},
+            {"asynchronous": False, "direction": "push"},
+            {"direction": "pull"},
+            {"transfer": "bulk"},
+            limit,
+        ]
+        for more in options:
+            found = sigps.run(program, graph, device="cuda", stream="always", **more)
+            for field in expected.fields:
+                np.testing.assert_array_equal(
+                    np.asarray(found[field]), np.asarray(expected[field]), f"{program} {more}"
+                )
+            assert sum(s.bytes_read for s in found.stats) > 0 or more is limit, (program, more)
+            assert sum(s.blocks_skipped for s in found.stats) > 0
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("order", ["given", "degree"])
+@pytest.mark.parametrize(
+    "graph", ["skewed", "isolated", "grid", "star_out", "parallel_edges_undirected", "two_components"]
+)
+def test_programs_on_packed_edges_equal_the_interpreter(graph: str, order: Any, tmp_path: Path) -> None:
+    made = BATTERY[graph].build()
+    made = made.undirected() if made.directed else made
+    save_packed(made, tmp_path / "store", order=order, page_arcs=8)
+    stored, ran = sigps.load(tmp_path / "store"), 0
+    for name, given in equality_programs.PROGRAMS.items():
+        program = given if isinstance(given, sigps.Vertex) else given(int(np.asarray(made.ids)[0]))
+        try:
+            found = sigps.run(program, stored, device="cuda", stream="always", deterministic=True)
+        except (ConfigError, CompileError, GraphError):
+            continue
+        if not sum(s.bytes_read for s in found.stats):
+            continue
+        ran += 1
+        expected = sigps.run(program, stored, device="python", deterministic=True)
+        for field in expected.fields:
+            np.testing.assert_allclose(
+                np.asarray(found[field]), np.asarray(expected[field]), rtol=1e-9, err_msg=name
+            )
+    assert ran > 3
 
 
 @pytest.mark.gpu

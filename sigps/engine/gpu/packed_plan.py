@@ -1,0 +1,57 @@
+"""The memory of a GPU that a run on packed edges takes, counted before anything is read: pure functions of counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from sigps.compiler.program import EarlyExit, VertexProgram
+from sigps.engine.gpu.packed_edges import bytes_of_heads
+from sigps.graph.packing.unpacker import PackedRows
+
+__all__ = ["bytes_beside_packed"]
+
+_CHUNK = 1024
+
+
+def bytes_beside_packed(
+    program: VertexProgram,
+    defines: Mapping[str, str],
+    packed: PackedRows,
+    num_vertices: int,
+    *,
+    pushes: bool,
+    num_blocks: int,
+) -> dict[str, int]:
+    """Return about the bytes that a run takes beside its pages, by what they are for.
+
+    Args:
+        program: The program.
+        defines: The macros that it is compiled with.
+        packed: The rows of the store.
+        num_vertices: All vertices, also those without a row.
+        pushes: Whether rows are read one by one.
+        num_blocks: Blocks that unpack pages side by side.
+    """
+    table, names = packed.table, [name for name in program.edge_columns if name in packed.columns]
+    num_rows = int(table.end_rows[-1]) if table.num_pages else 0
+    arcs = np.diff(table.arcs).astype(np.int64)
+    chunks = int((-(-arcs // _CHUNK)).sum())
+    page_words = np.diff(table.words).astype(np.int64)
+    for name in names:
+        page_words = page_words + np.diff(packed.columns[name].begins).astype(np.int64)
+    longest, most_arcs = int(page_words.max(initial=0)), int(arcs.max(initial=0))
+    most_chunks = 1 + most_arcs // _CHUNK
+    of_page = (
+        64 * (1 + (1 + len(names)) * most_chunks) + 256 * most_chunks
+    )  # groups, and inboxes of long rows
+    stops_early = program.early_exit is not EarlyExit.NEVER or program.priority_form is not None
+    slots, record = int(defines["SIGPS_SLOTS_BYTES"]), int(defines["SIGPS_RECORD_BYTES"])
+    found = {
+        "graph": 25 * num_vertices + 9 * num_rows + 4 * (3 + len(names)) * chunks + 80 * table.num_pages,
+        "state": num_vertices * (1 + sum(dtype.itemsize for dtype in program.state_dtypes)),
+        "messages": num_vertices * (2 * record + (slots + 12 if pushes else 0)) + num_vertices // 2,
+        "unpacking": 4 * num_blocks * (longest + of_page),
+    }
+    return found | ({"heads": bytes_of_heads(num_rows)} if pushes and stops_early else {})

@@ -1,0 +1,60 @@
+"""What a run on packed edges is planned to take beside them is about what it takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import host_gpu
+import pytest
+
+import sigps
+from sigps.apps import BFS, SSSP, WCC, PageRank
+from sigps.compiler.cuda.compile import compile_for_cuda, macros_of
+from sigps.compiler.frontend.analysis import analyse
+from sigps.engine.gpu.memory_plan import Sizes, plan_run
+from sigps.engine.gpu.packed_edges import bytes_beside_pages, bytes_of_heads, places_in_pages
+from sigps.engine.gpu.packed_plan import bytes_beside_packed
+from sigps.engine.partition.streamed import StreamedEdges
+from sigps.graph.formats.packed_store import save_packed
+from sigps.graph.packing.paged import PagedRows
+from sigps.graph.report import bytes_text
+
+
+@pytest.mark.parametrize("order", ["given", "degree"])
+@pytest.mark.parametrize(
+    "program", [PageRank(), BFS(source=1), WCC(), SSSP(source=1)], ids=lambda p: type(p).__name__
+)
+def test_it_is_about_what_is_taken(program: sigps.Vertex, order: str, tmp_path: Path) -> None:
+    made = sigps.generate("rmat", scale=17, edge_factor=4, seed=1, directed=False)
+    save_packed(made, tmp_path / "store", order=order)
+    graph = sigps.load(tmp_path / "store")
+    assert graph.packed is not None
+    derived, n = analyse(program, "double"), graph.num_vertices
+    pushes = not derived.sends_together
+    defines = macros_of(derived, graph.column_types(), narrow_ids=True)
+    planned = bytes_beside_packed(derived, defines, graph.packed.rows, n, pushes=pushes, num_blocks=132)
+    edges = StreamedEdges(PagedRows(graph.packed.rows, 1), n)
+    taken = bytes_beside_pages(edges, places_in_pages(edges.rows), n, 132, None)
+    compiled = compile_for_cuda(derived, graph.column_types(), narrow_ids=True, arch="sm_90")
+    plans = [
+        plan_run(compiled, Sizes(count, graph.num_edges, 0, pulls_alone=not pushes)) for count in (n, 0)
+    ]  # without what does not grow with the graph
+    by_vertex = plans[0].nbytes + plans[0].state_bytes - plans[1].nbytes - plans[1].state_bytes
+    assert planned["graph"] + planned["unpacking"] == pytest.approx(taken, rel=0.05)
+    assert planned["state"] + planned["messages"] == pytest.approx(by_vertex, rel=0.35)  # ids may be narrower
+    stops_early = type(program) in (BFS, WCC)
+    assert planned.get("heads", 0) == (bytes_of_heads(edges.rows.offsets.size - 1) if stops_early else 0)
+
+
+def test_a_run_says_what_stays_and_what_crosses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    sigps.generate("grid", rows=30, columns=30).save(tmp_path / "store", packed=True)
+    host_gpu.use_host_as_gpu(monkeypatch)
+    graph = sigps.load(tmp_path / "store")
+    with caplog.at_level("INFO", "sigps"):
+        sigps.run(BFS(source=1), graph, device="cuda", stream="always")
+    assert graph.packed is not None
+    said = next(message for message in caplog.messages if message.startswith("streaming: "))
+    words = graph.packed.rows.words.nbytes
+    assert f"0 B of edges kept, at most {bytes_text(words)} a superstep" in said
