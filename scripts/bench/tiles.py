@@ -46,8 +46,8 @@ from sigps.apps import (
     PageRank,
     PersonalisedPageRank,
 )
-from sigps.engine.gpu import engine as gpu_engine
 from sigps.engine.gpu import graph as gpu_graph
+from sigps.engine.gpu import placement
 from sigps.engine.gpu.placed_edges import PlacedEdges
 from sigps.errors import ConfigError
 
@@ -139,8 +139,8 @@ class Layouts:
     def __init__(self) -> None:
         self.last: gpu_graph.GpuGraph | None = None
         self.seconds: dict[int, float] = {}
-        self._make = gpu_engine.graph_on_gpu
-        gpu_engine.graph_on_gpu = self._noted  # type: ignore[assignment]
+        self._make = gpu_graph.graph_on_gpu
+        placement.graph_on_gpu = self._noted  # type: ignore[attr-defined]
 
     def _noted(self, *given: Any, **options: Any) -> gpu_graph.GpuGraph:
         synchronise()

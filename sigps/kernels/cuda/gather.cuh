@@ -99,6 +99,40 @@ __device__ inline void fill_shared_cache(const Outbox &outbox) {
 // Whether every edge brings something.
 template <SenderFilter FILTER>
 constexpr bool ALL_BRING = FILTER == SENDERS_ALL && SIGPS_ALL_PASS;
+
+// What an end of a row brings: the record of its source, or a partial, which is
+// read as if it were one and has its size. `sent` is whether there is an end.
+template <SenderFilter FILTER>
+__device__ inline void read_end(const Lease &lease, const Outbox &outbox,
+                                uint32_t source, bool &is_partial, bool &sent,
+                                Record &record) {
+  uint32_t partial = source - lease.tiles.first_partial;
+  is_partial = source >= lease.tiles.first_partial;
+  if (sent)
+    sent = is_partial ? ALL_BRING<FILTER> || is_set(lease.partial_bits, partial)
+                      : FILTER == SENDERS_ALL || has_sent(outbox, source);
+  const Record *at =
+      is_partial ? reinterpret_cast<const Record *>(lease.partials) + partial
+                 : outbox.records + source;
+  if (sent)
+    record = *at;
+}
+
+// Puts what an end brings into the inbox of vertex v.
+__device__ inline void put_end(const Lease &lease, const NextSuperstep &now,
+                               uint32_t source, bool is_partial,
+                               const Record &record, uint32_t v,
+                               uint64_t position, Inbox &inbox) {
+  Occasion when{lease.in, now.superstep, v};
+  Slots value;
+  if (is_partial) {
+    memcpy(&value, &record, sizeof(Slots));
+    put(inbox, value, when);
+  } else if (when.passes(sigps_deliver(&lease.in, now.superstep - 1, &record,
+                                       source, v, position, &value),
+                         source))
+    put(inbox, value, when);
+}
 #endif
 
 // What COUNT edges of a row bring into an inbox, `step` positions apart. All
@@ -115,37 +149,18 @@ __device__ inline void receive(const Lease &lease, const NextSuperstep &now,
   for (int k = 0; k < COUNT; k++)
     sources[k] = end_at(lease.in_edges, position + uint64_t(k) * step);
 #if SIGPS_TILES
-  // A partial is read as if it were a record, which has its size.
   bool is_partial[COUNT];
 #pragma unroll
   for (int k = 0; k < COUNT; k++) {
-    uint32_t partial = sources[k] - lease.tiles.first_partial;
-    is_partial[k] = sources[k] >= lease.tiles.first_partial;
-    sent[k] = is_partial[k]
-                  ? ALL_BRING<FILTER> || is_set(lease.partial_bits, partial)
-                  : FILTER == SENDERS_ALL || has_sent(outbox, sources[k]);
-    const Record *at =
-        is_partial[k]
-            ? reinterpret_cast<const Record *>(lease.partials) + partial
-            : outbox.records + sources[k];
-    if (sent[k])
-      records[k] = *at;
+    sent[k] = true;
+    read_end<FILTER>(lease, outbox, sources[k], is_partial[k], sent[k],
+                     records[k]);
   }
 #pragma unroll
-  for (int k = 0; k < COUNT; k++) {
-    Slots value;
-    if (sent[k]) {
-      if (is_partial[k]) {
-        memcpy(&value, &records[k], sizeof(Slots));
-        put(inbox, value, when);
-      } else if (when.passes(sigps_deliver(&lease.in, now.superstep - 1,
-                                           &records[k], sources[k], v,
-                                           position + uint64_t(k) * step,
-                                           &value),
-                             sources[k]))
-        put(inbox, value, when);
-    }
-  }
+  for (int k = 0; k < COUNT; k++)
+    if (sent[k])
+      put_end(lease, now, sources[k], is_partial[k], records[k], v,
+              position + uint64_t(k) * step, inbox);
   return;
 #else
 #pragma unroll
@@ -199,6 +214,18 @@ __device__ SIGPS_ONCE Inbox receive_all(const Lease &lease,
   return inbox;
 }
 
+// Computes the vertices of a slice, a lane each, with what they received.
+__device__ inline void
+compute_rows(const Lease &lease, const NextSuperstep &now, uint32_t first_row,
+             uint8_t status, const Inbox &inbox, ThreadCounters &counted) {
+  bool runs = inbox.has ? status != RETIRED : status == ACTIVE;
+  bool sends = run_vertices(lease, now, runs, first_row + lane_id(), status,
+                            inbox, counted);
+  uint32_t bits = __ballot_sync(ALL_LANES, sends);
+  if (lane_id() == 0)
+    lease.sent[(now.superstep + 1) & 1][first_row / 32] = bits;
+}
+
 // A lane for each row of a slice, whose vertex has this status.
 template <SenderFilter FILTER>
 __device__ inline void
@@ -208,11 +235,7 @@ gather_slice(const Lease &lease, const NextSuperstep &now, uint32_t first_row,
   Inbox inbox = empty_inbox();
   if (FILTER != SENDERS_NONE && status != RETIRED)
     inbox = receive_all<FILTER>(lease, now, row_of(lease.in_edges, v), v, 0, 1);
-  bool runs = inbox.has ? status != RETIRED : status == ACTIVE;
-  bool sends = run_vertices(lease, now, runs, v, status, inbox, counted);
-  uint32_t bits = __ballot_sync(ALL_LANES, sends);
-  if (lane_id() == 0)
-    lease.sent[(now.superstep + 1) & 1][first_row / 32] = bits;
+  compute_rows(lease, now, first_row, status, inbox, counted);
 }
 
 // The message of the first lane that has one.
@@ -337,9 +360,10 @@ __device__ inline void gather_row_by_block(const Lease &lease,
   __syncthreads();
 }
 
-// Over tiles one, which takes 0.9 of the time (DESIGN.md).
-constexpr uint32_t SLICES_OF_TASK = SIGPS_BY_WARP || SIGPS_TILES ? 1 : 4;
+// Over tiles two, which are gathered together (DESIGN.md).
+constexpr uint32_t SLICES_OF_TASK = SIGPS_BY_WARP ? 1 : SIGPS_TILES ? 2 : 4;
 
+#if !SIGPS_TILES
 // The same for the slices of a task, whose statuses are loaded at once.
 template <SenderFilter FILTER>
 __device__ inline void
@@ -359,6 +383,71 @@ gather_slices(const Lease &lease, const NextSuperstep &now, uint32_t first_row,
       gather_slice<FILTER>(lease, now, row, statuses >> 8 * k & 255, counted);
   }
 }
+
+#else
+// The same for the slices of a task together, an end of a lane's row in each at
+// a time: most rows have few ends, and a lane waits for those of two at once.
+template <SenderFilter FILTER>
+__device__ inline void
+gather_slices(const Lease &lease, const NextSuperstep &now, uint32_t first_row,
+              ThreadCounters &counted) {
+  constexpr int K = SLICES_OF_TASK;
+  Outbox outbox = outbox_of(lease, now);
+  uint32_t statuses = 0, degrees[K], widest = 0;
+  uint64_t positions[K];
+  Inbox inboxes[K];
+#pragma unroll
+  for (int k = 0; k < K; k++) {
+    uint32_t v = first_row + k * 32 + lane_id();
+    bool is_one = v < lease.num_owned;
+    uint8_t status = is_one ? lease.status[v] : uint8_t(RETIRED);
+    statuses |= uint32_t(status) << 8 * k;
+    degrees[k] = is_one ? lease.in_edges.degrees[v] : 0;
+    positions[k] =
+        first_row + k * 32 < lease.num_owned
+            ? lease.in_edges
+                  .slices[(first_row - lease.in_edges.num_csr_rows) / 32 + k]
+            : 0;
+    inboxes[k] = empty_inbox();
+  }
+#pragma unroll
+  for (int k = 0; k < K; k++) {
+    positions[k] += lane_id();
+    if (FILTER == SENDERS_NONE || (statuses >> 8 * k & 255) == RETIRED)
+      degrees[k] = 0;
+    widest = max(widest, degrees[k]);
+  }
+  for (uint32_t i = 0; i < widest; i++) {
+    uint32_t sources[K];
+    Record records[K];
+    bool sent[K], is_partial[K];
+#pragma unroll
+    for (int k = 0; k < K; k++)
+      sources[k] = i < degrees[k]
+                       ? end_at(lease.in_edges, positions[k] + uint64_t(i) * 32)
+                       : NO_VERTEX;
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+      sent[k] = i < degrees[k];
+      read_end<FILTER>(lease, outbox, sources[k], is_partial[k], sent[k],
+                       records[k]);
+    }
+#pragma unroll
+    for (int k = 0; k < K; k++)
+      if (sent[k])
+        put_end(lease, now, sources[k], is_partial[k], records[k],
+                first_row + k * 32 + lane_id(), positions[k] + uint64_t(i) * 32,
+                inboxes[k]);
+  }
+#pragma unroll
+  for (int k = 0; k < K; k++) {
+    uint32_t row = first_row + k * 32;
+    if (row < lease.num_owned)
+      compute_rows(lease, now, row, statuses >> 8 * k & 255, inboxes[k],
+                   counted);
+  }
+}
+#endif
 
 // Takes the next task number, for a warp. Taking one ahead would hide the wait,
 // and make the first warps hold two of the largest tasks each: it is slower.

@@ -69,43 +69,89 @@ constexpr int LINES_AT_ONCE = sizeof(Record) == 4   ? 4
                               : sizeof(Record) == 8 ? 2
                                                     : 1;
 
-// The records of two edges of each of some lines. A lane without an edge reads
-// the first record, which is not used.
-struct RecordsOfLines {
-  Record records[LINES_AT_ONCE][2];
+// Whether the words of all lanes have two places in a line and in those before
+// it of the same slice. So it is where lane 31's has: lanes have no more edges
+// than those before them.
+__device__ inline bool are_full(uint32_t word) {
+  return __shfl_sync(ALL_LANES, word, 31) < NO_PLACE << 16;
+}
 
-  __device__ RecordsOfLines(const SegmentOfTask &segment,
-                            const uint32_t *words) {
+// What some lines bring to a row, two edges a word: their records are read
+// before the first is used. In lines that are not full a lane without an edge
+// reads the first record, which is not used.
+//
+//   position: of the first line's first edge
+template <SenderFilter FILTER, bool ARE_FULL, int COUNT> struct ReceivedLines {
+  Record records[COUNT][2];
+
+  __device__ ReceivedLines(const SegmentOfTask &segment,
+                           const uint32_t *words) {
 #pragma unroll
-    for (int k = 0; k < LINES_AT_ONCE; k++)
+    for (int k = 0; k < COUNT; k++)
 #pragma unroll
       for (int half = 0; half < 2; half++) {
-        uint32_t place = half ? words[k] >> 16 : words[k] & 0xffff;
-        records[k][half] = segment.records[place == NO_PLACE ? 0 : place];
+        uint32_t place = place_of(words[k], half);
+        bool is_edge = ARE_FULL || place != NO_PLACE;
+        records[k][half] = segment.records[is_edge ? place : 0];
       }
+  }
+
+  __device__ static uint32_t place_of(uint32_t word, int half) {
+    return half ? word >> 16 : word & 0xffff;
+  }
+
+  // The two edges of a word of line `k`.
+  __device__ void put_line(const Lease &lease, const NextSuperstep &now,
+                           const SegmentOfTask &segment, uint32_t row,
+                           uint32_t word, int k, uint64_t position,
+                           Inbox &inbox) const {
+    Occasion when{lease.in, now.superstep, row};
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+      uint32_t place = place_of(word, half);
+      bool sent = ARE_FULL || place != NO_PLACE;
+      if (FILTER == SENDERS_BITMAP && sent)
+        sent = segment.sent[place / 32] >> (place % 32) & 1;
+      Slots value;
+      if (sent &&
+          when.passes(sigps_deliver(&lease.in, now.superstep - 1,
+                                    &records[k][half], segment.first + place,
+                                    row, position + half, &value),
+                      segment.first + place))
+        put(inbox, value, when);
+    }
   }
 };
 
-// What the two edges of a word bring to a row.
-template <SenderFilter FILTER>
+// Lines of one slice, all of which are full or none has to be.
+template <SenderFilter FILTER, bool ARE_FULL>
 __device__ inline void
-receive_word(const Lease &lease, const NextSuperstep &now,
-             const SegmentOfTask &segment, uint32_t row, uint32_t word,
-             const Record *records, uint64_t position, Inbox &inbox) {
-  Occasion when{lease.in, now.superstep, row};
+receive_lines(const Lease &lease, const NextSuperstep &now,
+              const SegmentOfTask &segment, uint32_t row, const uint32_t *words,
+              uint64_t position, Inbox &inbox) {
 #pragma unroll
-  for (int half = 0; half < 2; half++) {
-    uint32_t place = half ? word >> 16 : word & 0xffff;
-    bool sent = place != NO_PLACE;
-    if (FILTER == SENDERS_BITMAP && sent)
-      sent = segment.sent[place / 32] >> (place % 32) & 1;
-    Slots value;
-    if (sent && when.passes(sigps_deliver(&lease.in, now.superstep - 1,
-                                          &records[half], segment.first + place,
-                                          row, position + half, &value),
-                            segment.first + place))
-      put(inbox, value, when);
+  for (int first = 0; first < int(LINES_AHEAD); first += LINES_AT_ONCE) {
+    ReceivedLines<FILTER, ARE_FULL, LINES_AT_ONCE> read(segment, &words[first]);
+#pragma unroll
+    for (int k = 0; k < LINES_AT_ONCE; k++)
+      read.put_line(lease, now, segment, row, words[first + k], k,
+                    position + (first + k) * 64, inbox);
   }
+}
+
+// The next lines of a warp, `left` of which there are: ahead of their use, past
+// the caches.
+__device__ inline void read_lines(const uint32_t *words, int32_t left,
+                                  uint32_t *taken) {
+  if (left >= int32_t(LINES_AHEAD)) {
+#pragma unroll
+    for (int k = 0; k < int(LINES_AHEAD); k++)
+      taken[k] = __ldcs(words + k * 32);
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < int(LINES_AHEAD); k++)
+    taken[k] = k < left ? __ldcs(words + k * 32) : ~0u;
 }
 
 // By a warp: `inbox` is a lane's, or with `is_one` that of lane 0 is all.
@@ -131,22 +177,16 @@ combine_piece(const Lease &lease, const NextSuperstep &now,
   uint32_t row = tiles.rows[slice * 32];
   Inbox inbox = empty_inbox();
   for (; line < end; line += LINES_AHEAD) {
+    uint64_t at = line * 32ull + lane_id();
     uint32_t taken[LINES_AHEAD];
-#pragma unroll
-    for (uint32_t k = 0; k < LINES_AHEAD; k++)
-      taken[k] = line + k < end
-                     ? __ldcs(&tiles.words[(line + k) * 32ull + lane_id()])
-                     : ~0u;
-#pragma unroll
-    for (int first = 0; first < int(LINES_AHEAD); first += LINES_AT_ONCE) {
-      RecordsOfLines read(segment, &taken[first]);
-#pragma unroll
-      for (int k = 0; k < LINES_AT_ONCE; k++)
-        receive_word<FILTER>(
-            lease, now, segment, row, taken[first + k], read.records[k],
-            tiles.first_position + ((line + first + k) * 32ull + lane_id()) * 2,
-            inbox);
-    }
+    read_lines(tiles.words + at, end - line, taken);
+    uint64_t position = tiles.first_position + at * 2;
+    if (are_full(taken[LINES_AHEAD - 1]))
+      receive_lines<FILTER, true>(lease, now, segment, row, taken, position,
+                                  inbox);
+    else
+      receive_lines<FILTER, false>(lease, now, segment, row, taken, position,
+                                   inbox);
   }
   inbox = combine_warp(inbox, {lease.in, now.superstep, row});
   keep_partial<FILTER>(lease, slice, true, inbox);
@@ -162,9 +202,7 @@ combine_slices(const Lease &lease, const NextSuperstep &now,
   int32_t left = tiles.lines[end] - line;
   uint64_t at = line * 32ull + lane_id();
   uint32_t taken[LINES_AHEAD];
-#pragma unroll
-  for (int k = 0; k < int(LINES_AHEAD); k++)
-    taken[k] = k < left ? __ldcs(&tiles.words[at + k * 32]) : ~0u;
+  read_lines(tiles.words + at, left, taken);
   // Ends of the next slices, a lane each.
   uint32_t described = slice + lane_id(), slot = 0;
   uint32_t ends = described < end ? tiles.lines[described + 1] : 0;
@@ -173,20 +211,26 @@ combine_slices(const Lease &lease, const NextSuperstep &now,
   Inbox inbox = empty_inbox();
   while (left > 0) {
     uint32_t next[LINES_AHEAD];
+    read_lines(tiles.words + at + LINES_AHEAD * 32, left - LINES_AHEAD, next);
+    uint64_t position = tiles.first_position + at * 2;
+    if (line + LINES_AHEAD < end_of_slice) {
+      if (are_full(taken[LINES_AHEAD - 1]))
+        receive_lines<FILTER, true>(lease, now, segment, row, taken, position,
+                                    inbox);
+      else
+        receive_lines<FILTER, false>(lease, now, segment, row, taken, position,
+                                     inbox);
+      line += LINES_AHEAD;
+    } else {
+      // Lines behind the last have no edges, and no slice ends there.
 #pragma unroll
-    for (int k = 0; k < int(LINES_AHEAD); k++)
-      next[k] = k + int(LINES_AHEAD) < left
-                    ? __ldcs(&tiles.words[at + (k + LINES_AHEAD) * 32])
-                    : ~0u;
+      for (int first = 0; first < int(LINES_AHEAD); first += LINES_AT_ONCE) {
+        ReceivedLines<FILTER, false, LINES_AT_ONCE> read(segment,
+                                                         &taken[first]);
 #pragma unroll
-    for (int first = 0; first < int(LINES_AHEAD); first += LINES_AT_ONCE) {
-      RecordsOfLines read(segment, &taken[first]);
-#pragma unroll
-      for (int k = 0; k < LINES_AT_ONCE; k++)
-        if (first + k < left) {
-          receive_word<FILTER>(
-              lease, now, segment, row, taken[first + k], read.records[k],
-              tiles.first_position + (at + (first + k) * 32) * 2, inbox);
+        for (int k = 0; k < LINES_AT_ONCE; k++) {
+          read.put_line(lease, now, segment, row, taken[first + k], k,
+                        position + (first + k) * 64, inbox);
           if (++line == end_of_slice) {
             keep_partial<FILTER>(lease, slice, false, inbox);
             inbox = empty_inbox();
@@ -201,6 +245,7 @@ combine_slices(const Lease &lease, const NextSuperstep &now,
               row = tiles.rows[slice * 32 + lane_id()];
           }
         }
+      }
     }
     at += LINES_AHEAD * 32;
     left -= LINES_AHEAD;
