@@ -151,6 +151,7 @@ def fifty_batches(name: str, count: int) -> None:
     make, directed = _GRAPHS[name]
     graph, draw = make(), np.random.default_rng(7)
     n, weights = graph.num_vertices, graph.columns["weight"]
+    names = "distance", "component", "level"
     with (
         sigps.stream(SSSP(source=0), graph, device="cuda") as paths,
         sigps.stream(WCC(), graph, device="cuda", asynchronous=False) as parts,
@@ -163,7 +164,13 @@ def fifty_batches(name: str, count: int) -> None:
             lost = draw.integers(0, len(rows["source"]), gone)
             deletes = tuple(np.asarray(rows[end], dtype=np.int64)[lost] for end in ("source", "target"))
             given = {"inserts": inserts, "deletes": deletes if at % 4 else None}
+            before = [
+                stream.result[field].copy()
+                for stream, field in zip((paths, parts, levels), names, strict=True)
+            ]
             found = [stream.apply(**given) for stream in (paths, parts, levels)]
+            for was, now, name in zip(before, found, names, strict=True):
+                assert set(np.flatnonzero(was != now[name]).tolist()) <= set(now.changed_ids.tolist())
             rows = paths.graph.to_arrow().to_pydict()
             judge = Graph.from_edges(
                 *rows.values(),

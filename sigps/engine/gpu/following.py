@@ -238,11 +238,17 @@ class GpuFollowingEngine:
 
         if not self._changes:
             return np.empty(0, dtype=np.int64)
-        differs, live = cupy.empty(self._num_owned, dtype=cupy.bool_), self._live
-        live["differs"] = differs.data.ptr
+        changed, live = cupy.empty(1 + self._num_owned, dtype=cupy.uint32), self._live
+        changed.data.memset_async(0, changed.itemsize)
+        live["changed"] = changed.data.ptr
         blocks = num_blocks(self._native.gpu, self._num_owned)
         self._kernels["compare_states_thread_mapped"].launch(blocks, THREADS, (live,))
-        return lambda: np.sort(self._order[cupy.asnumpy(cupy.flatnonzero(differs))])
+
+        def bring() -> NDArray[np.int64]:
+            count = int(cupy.asnumpy(changed[:1])[0])
+            return np.sort(self._order[cupy.asnumpy(changed[1 : 1 + count])])
+
+        return bring
 
     @functools.cached_property
     def _order(self) -> NDArray[np.int64]:

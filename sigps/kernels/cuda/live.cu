@@ -103,7 +103,8 @@ struct Live {
   uint32_t *listed;       // [rows] trimmed, or HELD
   uint32_t *senders;      // [num_words] bits of the marked
   Key *records;           // [rows] what they send
-  uint8_t *differs;       // [rows] whether states are others than before
+  uint32_t *changed;      // [1 + rows] how many have other states than before,
+                          // and which, in any order
 };
 
 __device__ inline bool is_better(Key a, Key b) {
@@ -701,17 +702,27 @@ extern "C" __global__ void __launch_bounds__(256, 4)
     atomicAdd(&counts->num_sent_edges, edges);
 }
 
-// Tells which vertices have other states than at the fixed point before, and
+// Lists the vertices that have other states than at the fixed point before, and
 // takes these for the next time.
 extern "C" __global__ void __launch_bounds__(256)
     compare_states_thread_mapped(const __grid_constant__ Live live) {
-  for (uint32_t v = first_thread(); v < live.num_rows; v += num_threads()) {
+  for (uint64_t first = first_thread() - lane(); first < live.num_rows;
+       first += num_threads()) {
+    uint32_t v = uint32_t(first) + lane();
     bool differs = false;
-    for (uint32_t i = 0; i < live.num_states; i++)
+    for (uint32_t i = 0; i < live.num_states && v < live.num_rows; i++)
       if (!are_equal(live.states[i], live.before[i], v, live.bytes[i])) {
         differs = true;
         copy_value(live.before[i], live.states[i], v, live.bytes[i]);
       }
-    live.differs[v] = differs;
+    uint32_t those = __ballot_sync(ALL_LANES, differs);
+    if (those == 0)
+      continue;
+    uint32_t at = 0;
+    if (lane() == 0)
+      at = atomicAdd(&live.changed[0], uint32_t(__popc(those)));
+    at = __shfl_sync(ALL_LANES, at, 0) + __popc(those & ((1u << lane()) - 1));
+    if (differs)
+      live.changed[1 + at] = v;
   }
 }
