@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,151 +18,31 @@ from sigps.device.cuda import Gpu, Kernel, Module, check_fits
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.layout import Rows
 from sigps.engine.gpu.numbering import Numbering
+from sigps.engine.gpu.packed_places import (
+    COLUMN_HEADER_WORDS,
+    HEADER_WORDS,
+    NUM_HEADS,
+    PlacesInPages,
+    bytes_of_heads,
+    first_words,
+    front_words,
+    num_chunks,
+    order_of_chains,
+    places_in_pages,
+    scratch_words,
+)
 from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.errors import DeviceError
-from sigps.graph.packing.paged import PagedRows
-from sigps.graph.packing.table import PageTable
-from sigps.graph.packing.unpacker import PackedRows
 from sigps.host_memory import available_memory
 from sigps.kernels.cuda.lease import EDGES, HUB_DEGREE, PACKED_ROWS
 
-__all__ = [
-    "NO_PAGE",
-    "NUM_HEADS",
-    "PackedEdges",
-    "PackedGraph",
-    "PlacesInPages",
-    "bytes_beside_pages",
-    "bytes_of_heads",
-    "first_words",
-    "front_words",
-    "order_of_chains",
-    "places_in_pages",
-    "scratch_words",
-]
-
-NUM_HEADS = 4
-"""Of each row so many targets are on the device, where a pull may stop early."""
+__all__ = ["NO_PAGE", "PackedEdges", "PackedGraph"]
 
 NO_PAGE = 0xFFFFFFFF
 """What `damaged` is where no page is."""
 
-_CHUNK, _HEADER_WORDS = 1024, 8
-_INBOX_WORDS = 8  # at most: 16 bytes, whether there is one, and what aligns them
-_COLUMN_HEADER_WORDS, _RAW, _WHOLE = 4, 0, 1
-
-
-@dataclass(frozen=True, eq=False)
-class PlacesInPages:
-    """Where rows are in their pages.
-
-    Attributes:
-        first_rows: [pages + 1], the first row of each page, and the end of all rows.
-        chains: [chains + 1], the first page of each chain.
-        num_parts: [pages], rows with edges in it.
-        first_gaps: [rows], where a row's gaps begin in its page; 0 of one that spans pages.
-        parts: [rows], the place of its first target, likewise.
-    """
-
-    first_rows: NDArray[np.uint32]
-    chains: NDArray[np.uint32]
-    num_parts: NDArray[np.uint32]
-    first_gaps: NDArray[np.uint32]
-    parts: NDArray[np.uint32]
-
-    @property
-    def num_bytes(self) -> int:
-        """What kernels read of it."""
-        arrays = self.first_rows, self.chains, self.first_gaps, self.parts, self.chains_of
-        return sum(array.nbytes for array in arrays)
-
-    @property
-    def chains_of(self) -> NDArray[np.uint32]:
-        """[rows / 32 rounded up], the chain of each 32nd row."""
-        begins = self.first_rows[self.chains[:-1]]
-        rows = np.arange(0, self.parts.size, 32)
-        return (np.searchsorted(begins, rows, side="right") - 1).astype(np.uint32)
-
-
-def places_in_pages(paged: PagedRows) -> PlacesInPages:
-    """Return where rows are in their pages. O(rows)."""
-    table, offsets, num_rows = paged.packed.table, paged.offsets, paged.offsets.size - 1
-    before = np.zeros(num_rows + 1, dtype=np.int64)  # rows with edges
-    np.cumsum(offsets[1:] > offsets[:-1], out=before[1:])
-    firsts, ends = table.first_rows.astype(np.int64), table.end_rows.astype(np.int64)
-    last_pages = np.array([chain[-1] for chain in paged.chains], dtype=np.int64)
-    sizes = np.diff(paged.first_rows)
-    begins = np.repeat(table.arcs[last_pages].astype(np.int64), sizes)
-    parts = before[:-1] - np.repeat(before[paged.first_rows[:-1]], sizes)
-    first_gaps = np.maximum(0, offsets[:-1].astype(np.int64) - begins) - parts
-    first_gaps[paged.first_rows[:-1]] = 0  # also of those that span pages
-    return PlacesInPages(
-        np.append(firsts, num_rows).astype(np.uint32),
-        np.array([*(chain[0] for chain in paged.chains), table.num_pages], dtype=np.uint32),
-        (before[ends] - before[firsts]).astype(np.uint32),
-        first_gaps.astype(np.uint32),
-        parts.astype(np.uint32),
-    )
-
-
-def first_words(packed: PackedRows, column: str | None) -> NDArray[np.int64]:
-    """Return where pages begin, [pages + 1], each with its page of a column behind it."""
-    words = packed.table.words.astype(np.int64)
-    return words if column is None else words + packed.columns[column].begins.astype(np.int64)
-
-
-def scratch_words(
-    packed: PackedRows, places: PlacesInPages, column: str | None = None, num_resident: int = 0
-) -> tuple[int, int, int]:
-    """Return the words of a block's scratch: for the longest page, its groups, and inboxes of rows of over 32 edges.
-
-    Args:
-        packed: The pages.
-        places: Where rows are in them.
-        column: The column that stands behind each page, or None.
-        num_resident: The first so many are not copied.
-    """
-    parts, arcs = places.num_parts.astype(np.int64), np.diff(packed.table.arcs).astype(np.int64)
-    gaps = arcs - parts
-    chunks = int((_chunks(parts) + _chunks(gaps) + (0 if column is None else _chunks(arcs))).max(initial=0))
-    longest = int(np.diff(first_words(packed, column))[num_resident:].max(initial=0))
-    return longest, 64 * chunks, 32 + _INBOX_WORDS * 32 * (1 + int(gaps.max(initial=0)) // 1024)
-
-
-def bytes_beside_pages(
-    edges: StreamedEdges, places: PlacesInPages, num_vertices: int, num_blocks: int, column: str | None
-) -> int:
-    """Return about the bytes that a graph takes on the device beside pages: by vertex, by page, and scratch."""
-    words = sum(scratch_words(edges.rows.packed, places, column))
-    table = edges.rows.packed.table
-    by_page = 16 * table.num_pages + 4 * int(front_words(table, places, column).sum()) + table.words.nbytes
-    return 25 * num_vertices + places.num_bytes + by_page + 4 * words * num_blocks
-
-
-def front_words(table: PageTable, places: PlacesInPages, column: str | None = None) -> NDArray[np.int64]:
-    """Return the words of each page's header and tables, [pages]; with those of a column behind them."""
-    parts, arcs = places.num_parts.astype(np.int64), np.diff(table.arcs).astype(np.int64)
-    num_rows = table.end_rows.astype(np.int64) - table.first_rows.astype(np.int64)
-    words = _HEADER_WORDS + _chunks(num_rows) + _chunks(parts) + 2 * _chunks(arcs - parts)
-    return words if column is None else words + _COLUMN_HEADER_WORDS + _chunks(arcs)
-
-
-def _chunks(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    return -(-counts // _CHUNK)
-
-
-def order_of_chains(paged: PagedRows, num_resident: int) -> NDArray[np.uint32]:
-    """Return the order in which chains are taken: those on the device, of the first so many pages, between the others.
-
-    The link works all the time so. Each kind keeps its order: a chain of many pages is among the first.
-    """
-    is_resident = np.array([chain[-1] < num_resident for chain in paged.chains], dtype=np.bool_)
-    when = np.empty(is_resident.size)
-    for kind in (is_resident, ~is_resident):
-        count = int(np.count_nonzero(kind))
-        when[kind] = (np.arange(count) + 0.5) / max(1, count)
-    return np.argsort(when, kind="stable").astype(np.uint32)
+_RAW, _WHOLE = 0, 1  # kinds of pages of a column
 
 
 class PackedEdges:
@@ -208,7 +87,7 @@ class PackedEdges:
         self._host = np.frombuffer(self._pinned, np.uint32, max(4, on_host) // 4)
         num_rows = table.end_rows.astype(np.int64) - table.first_rows.astype(np.int64)
         counts = np.stack([num_rows, places.num_parts, np.diff(table.arcs)], axis=1).astype(np.int64)
-        tables = _HEADER_WORDS + np.cumsum(_chunks(counts[:, :2]), axis=1)
+        tables = HEADER_WORDS + np.cumsum(num_chunks(counts[:, :2]), axis=1)
         first_fronts = np.append(0, np.cumsum(front_words(table, places, column)))
         own_fronts = front_words(table, places)
         fronts = np.empty(int(first_fronts[-1]), dtype=np.uint32)
@@ -223,7 +102,7 @@ class PackedEdges:
             own = packed.words_of_page(page)
             begin = int(first_fronts[page])
             end = begin + int(own_fronts[page])
-            header = [*counts[page].tolist(), _HEADER_WORDS, *tables[page].tolist()]
+            header = [*counts[page].tolist(), HEADER_WORDS, *tables[page].tolist()]
             if own.size < end - begin or own[[0, 1, 2, 4, 5, 6]].tolist() != header:
                 raise packed.damaged("pages", page)
             fronts[begin:end] = own[: end - begin]
@@ -232,8 +111,8 @@ class PackedEdges:
                 return
             at, num_arcs = int(words[page]) + own.size, int(counts[page, 2])
             own, begin, end = packed.words_of_column(column, page), end, int(first_fronts[page + 1])
-            kind = int(own[0]) if own.size >= _COLUMN_HEADER_WORDS else -1
-            needed = _COLUMN_HEADER_WORDS + -(-num_arcs * packed.columns[column].dtype.itemsize // 4)
+            kind = int(own[0]) if own.size >= COLUMN_HEADER_WORDS else -1
+            needed = COLUMN_HEADER_WORDS + -(-num_arcs * packed.columns[column].dtype.itemsize // 4)
             least = {_RAW: needed, _WHOLE: end - begin}.get(kind, own.size + 1)
             if own.size < max(least, end - begin) or int(own[1]) != num_arcs:
                 raise packed.damaged(f"the column {column!r}", page)
@@ -327,15 +206,6 @@ _PLACES = ("first_rows", "chains", "first_gaps", "parts", "chains_of")
 
 
 _HEADS_THREADS = 512
-
-
-def bytes_of_heads(num_rows: int) -> int:
-    """Return what the heads of rows take on the device.
-
-    >>> bytes_of_heads(1000)
-    16000
-    """
-    return 4 * NUM_HEADS * num_rows
 
 
 @functools.cache

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from sigps.compiler.program import EarlyExit, VertexProgram
-from sigps.engine.gpu.packed_edges import bytes_of_heads
+from sigps.engine.gpu.packed_places import bytes_of_heads
 from sigps.graph.packing.unpacker import PackedRows
 
 __all__ = ["bytes_beside_packed"]

@@ -16,7 +16,8 @@ from sigps.engine.direction import Direction
 from sigps.engine.gpu.components import link_components_ahead
 from sigps.engine.gpu.graph import GpuGraph, division_on_gpu, forget_on_gpu, graph_on_gpu
 from sigps.engine.gpu.memory_plan import Sizes, bytes_to_walk, plan_run
-from sigps.engine.gpu.packed_edges import PackedGraph, bytes_beside_pages, bytes_of_heads, places_in_pages
+from sigps.engine.gpu.packed_edges import PackedGraph
+from sigps.engine.gpu.packed_places import bytes_beside_pages, bytes_of_heads, places_in_pages
 from sigps.engine.gpu.placed_edges import link_layout_ahead
 from sigps.engine.gpu.priority import link_buckets_ahead
 from sigps.engine.gpu.spilled_edges import SpilledEdges

@@ -22,8 +22,8 @@ from sigps.apps import BFS, SSSP, WCC, KCore, PageRank
 from sigps.compiler.cuda.compile import c_type, compile_for_cuda, link
 from sigps.compiler.frontend.analysis import analyse
 from sigps.engine.gpu.launch import WIDE
-from sigps.engine.gpu.packed_edges import (
-    NO_PAGE,
+from sigps.engine.gpu.packed_edges import NO_PAGE
+from sigps.engine.gpu.packed_places import (
     NUM_HEADS,
     first_words,
     front_words,

@@ -12,7 +12,7 @@ from sigps.apps import BFS, SSSP, WCC, PageRank
 from sigps.compiler.cuda.compile import compile_for_cuda, macros_of
 from sigps.compiler.frontend.analysis import analyse
 from sigps.engine.gpu.memory_plan import Sizes, plan_run
-from sigps.engine.gpu.packed_edges import bytes_beside_pages, bytes_of_heads, places_in_pages
+from sigps.engine.gpu.packed_places import bytes_beside_pages, bytes_of_heads, places_in_pages
 from sigps.engine.gpu.packed_plan import bytes_beside_packed
 from sigps.engine.partition.streamed import StreamedEdges
 from sigps.graph.formats.packed_store import save_packed
