@@ -37,9 +37,10 @@ from sigps import (
 from sigps.apps import SSSP, WCC
 from sigps.engine import fixed_points
 from sigps.engine.cpu import asynchronous, engine, spec
-from sigps.engine.cpu.crew import Schedule
+from sigps.engine.cpu.crew import Schedule, share_of_leaving
 from sigps.engine.cpu.engine import Engine
 from sigps.job.preparing import turned
+from sigps.kernels.cpu.arguments import Edges
 from sigps.model.fields import NO_VERTEX
 from sigps.system.checkpoint import files
 
@@ -389,6 +390,28 @@ def test_auto_goes_on_where_keys_fall_again(
     reached = np.isfinite(run(LENGTHS(), graph, device="python", max_supersteps=128)["best"])
     messages = sum(s.messages for s in expected.stats[:128])
     assert seen["passes"] == messages / np.bincount(ends[0], minlength=n)[reached].sum()
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3, 4], ids=str)
+def test_edges_that_leave_blocks_are_counted(blocks: int) -> None:
+    """A path of 2048 vertices: of its edges as many leave blocks as there are borders, each way."""
+    graph = Graph.from_edges(np.arange(2047), np.arange(1, 2048), directed=False)
+    bits = 5 + blocks
+    edges = Edges(graph.offsets, graph.targets.astype(np.uint32), (), stops=graph.offsets[1:])
+    leaving = (2048 >> bits) - 1
+    assert share_of_leaving(edges, bits) == pytest.approx(leaving / 2047, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("make", "step", "bits"), [(LENGTHS, 7919, 9), (HOPS, 7919, 12), (LENGTHS, 1, 12)], ids=str
+)
+def test_blocks_are_small_where_edges_add_numbers(make: Any, step: int, bits: int) -> None:
+    """Where edges lead far, they leave a block of any size; in a ring, eight times as many leave the small ones."""
+    n = 64_000
+    ends = np.arange(n)
+    graph = Graph.from_edges(ends, (ends + step) % n, weights=ends % 7 + 0.5, directed=False)
+    engine = compiled(make(), graph, 1, blocks=Schedule())
+    assert engine._fused._rounds.crew.bits == bits  # type: ignore[union-attr]
 
 
 class Rank(GAS, asynchronous=0.85):
