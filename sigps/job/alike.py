@@ -121,8 +121,10 @@ def _kept_from_now(
     if is_of_class and not (reads_columns or lists_ids or is_streamed):
         from sigps.compiler.frontend.analysis import analyse
 
-        while len(known) >= _MOST_KEPT:
-            known.pop(next(iter(known)), None)
+        for oldest in list(known)[
+            : max(0, len(known) - _MOST_KEPT + 1)
+        ]:  # other threads may run on the graph, too
+            known.pop(oldest, None)
         derived = analyse(made.program, made.options.precision)
         known[key] = _Kept(declared, derived, made.facts, made.executable, made.options, made.why_device)
     return made
