@@ -125,10 +125,14 @@ class Engine(Protocol):
         """
         ...
 
-    def limit_time(self, seconds: float) -> bool:
+    def limit_time(self, seconds: float, awaited: NDArray[np.uint32]) -> bool:
         """End each lease before so many seconds are over, but for its first superstep; return whether this engine can.
 
         One that cannot is given as many supersteps as should take so long.
+
+        Args:
+            seconds: How many.
+            awaited: [1]; while it is not 0 a lease may end after the superstep that it is in.
         """
         ...
 

@@ -11,17 +11,35 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.counters import Counters, Everywhere, reduce_counters
 from sigps.engine.exchange import Exchange
 from sigps.engine.master_compute import MasterCompute
 from sigps.engine.stats import Outcome, SuperstepStats
 
-__all__ = ["Done", "Fused", "Partition", "SendOrder", "run_supersteps"]
+__all__ = ["Done", "Fused", "LeaseLimit", "Partition", "SendOrder", "run_supersteps"]
 
 
 _FIRST_FUSED = 64
 """Supersteps that are fused at most where a lease has little time and none has been timed."""
+
+_FUSED_SECONDS = 0.001
+"""How long fused supersteps of such a lease should take, since it can end only after all of them."""
+
+
+class LeaseLimit(NamedTuple):
+    """When a lease ends before the run does.
+
+    Attributes:
+        seconds: In how many, if a superstep that takes as long as the last one did not fit.
+        awaited: [1], not 0 where it ends after the superstep that it is in.
+    """
+
+    seconds: float
+    awaited: NDArray[np.uint32]
 
 
 class Done(NamedTuple):
@@ -106,7 +124,7 @@ def run_supersteps(
     master: MasterCompute | None = None,
     fused: Fused | None = None,
     order: SendOrder | None = None,
-    seconds: float = math.inf,
+    limit: LeaseLimit | None = None,
 ) -> Outcome:
     """Run supersteps until the run ends, or so many. Collective.
 
@@ -117,15 +135,17 @@ def run_supersteps(
         master: The program's `master()` or `next_phase()`, or None.
         fused: Runs small supersteps at once, or None.
         order: Sends in another order, or None.
-        seconds: In how many to end, if one that takes as long as the last one did not fit; of one partition.
+        limit: When to end before; of one partition.
     """
-    outcome, ends_at, last = Outcome(ended=False), time.perf_counter() + seconds, 0.0
+    outcome, last = Outcome(ended=False), 0.0
+    ends_at = time.perf_counter() + limit.seconds if limit else math.inf
     while not outcome.ended and len(outcome.stats) < num_supersteps:
         left, most = ends_at - time.perf_counter(), num_supersteps - len(outcome.stats)
-        if outcome.stats and left < last:
-            break
-        if left < math.inf:  # the time of fused ones is known when they are over
-            most = min(most, max(1, int(left / last)) if last else _FIRST_FUSED)
+        if limit is not None:
+            if outcome.stats and (left < last or limit.awaited[0]):
+                break
+            fit = max(1, int(min(left, _FUSED_SECONDS) / last)) if last else _FIRST_FUSED
+            most = min(most, fit)  # the time of fused ones is known when they are over
         done = fused.run(most) if fused else None
         if done is None:
             done = run_superstep(partition, exchange, counts_idle=bool(master and master.in_flight))

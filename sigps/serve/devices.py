@@ -86,6 +86,8 @@ class SharedDevice:
             self._end_lease(run)
             self._waiting.append(run)
             self._grant()
+            if run.ends_soon:
+                self._hurry(run)
         run.granted.acquire()
         if not run.jobs:
             raise Merged
@@ -177,6 +179,18 @@ class SharedDevice:
             job.attained = aged(job.attained, share, self.leases - job.attained_at)
             job.attained_at = self.leases
 
+    def _hurry(self, run: Run) -> None:
+        """End the lease that goes on early, if it is of a longer run, and this one, which ends soon, is next."""
+        first, *others = self._holders or [run]
+        if first.ends_soon:
+            return
+        if not others:
+            ready = self._ready()
+            chosen = choose_job(self.policy, [about for about, _ in ready.values()], last=self._last)
+            others = [] if chosen is None else [ready[chosen][1]]
+        if others == [run]:
+            first.awaited[0] = 1  # which engines on CPU cores look at
+
     def _grant(self) -> None:
         while self._waiting and len(self._holders) < self._most_holders:
             ready = self._ready()
@@ -191,6 +205,7 @@ class SharedDevice:
             if run.is_open:
                 self.on_first_lease(run)
             run.is_open = False
+            run.awaited[0] = 0
             self._holders[run] = time.perf_counter()
             run.granted.release()
 
@@ -214,7 +229,7 @@ class RunTurns:
         preparing: threading.Lock,
         first_lease: Callable[[], int] = lambda: 1,
     ) -> None:
-        self.lease_seconds, self._first_lease = lease_seconds, first_lease
+        self.lease_seconds, self._first_lease, self.awaited = lease_seconds, first_lease, run.awaited
         self._run, self._device, self._preparing = run, device, preparing
         self._prepares: list[threading.Lock] = []
         self._leases = 0

@@ -174,7 +174,11 @@ class Dispatcher:
         return True
 
     def wake(self, job: Job) -> None:
-        """Let a running job that is to end or to leave go on at once where it waits. The lock is held."""
+        """Let a running job that is to end or to leave do so at once: where it waits, or after its superstep.
+
+        The lock is held.
+        """
+        self._runs[job.number].awaited[0] = 1
         for device in self.devices:
             device.wake(self._runs[job.number])
 

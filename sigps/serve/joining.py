@@ -36,6 +36,9 @@ _QUANTA = 10.0
 _SEVERAL = 4
 """Runs alone, and lanes, from which on their means are compared."""
 
+_REMEMBERED = 0.9
+"""Of the longest run, for each one since: one that the machine held up for 50 ms does not count for ever."""
+
 _SUMS = ("sum", "prod", "user")
 """How messages combine in an order that lanes have otherwise than a run alone."""
 
@@ -46,7 +49,7 @@ class Times:
 
     Attributes:
         runs, seconds: Of those alone: how many, and what they took.
-        longest: The longest of them, or of lanes.
+        longest: The longest of them, or of lanes, of late.
         most_supersteps: Of one alone.
         lanes, lane_seconds: Lanes, and what they took.
         obstacle: Why lanes were refused when they were to run; empty where they were not.
@@ -74,7 +77,7 @@ class Times:
         else:
             self._others = max(self._others, seconds)
         self.runs, self.seconds = self.runs + 1, self.seconds + seconds
-        self.longest = max(self.longest, seconds)
+        self.longest = max(_REMEMBERED * self.longest, seconds)
         if self.runs == _SEVERAL and self._first > self._others:
             self.seconds += self._others - self._first
             self.longest = self._others

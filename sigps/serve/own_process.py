@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sigps.engine.stats import SuperstepStats
 from sigps.job.importing import import_program
 from sigps.job.run import run
@@ -41,7 +43,7 @@ class AskedTurns:
     """The turns of a run in this process: each is asked for over a socket (`system.turns.Turns`)."""
 
     def __init__(self, connection: socket.socket, lease_seconds: float) -> None:
-        self.lease_seconds = lease_seconds
+        self.lease_seconds, self.awaited = lease_seconds, np.zeros(1, np.uint32)  # nobody is known to wait
         self.supersteps = 0
         self._connection = connection
 

@@ -18,7 +18,7 @@ from sigps.job.run import run as run_alone
 from sigps.serve.job import Job, JobState
 from sigps.serve.joining import Times, are_equal, differing, is_joinable, lanes_of, most_lanes, why_apart
 from sigps.system.checkpoint.state_log import Checkpoint
-from sigps.system.turns import taking_turns
+from sigps.system.turns import awaited_word, taking_turns
 
 __all__ = ["Joined", "LanesBroken", "Merged", "Run", "copies_of", "results_of"]
 
@@ -47,6 +47,7 @@ class Run:
         graph: On which it runs.
         is_open: Whether it still takes jobs: until its first lease.
         granted: Released when it has the device.
+        awaited: [1], not 0 where its lease is to end early.
         admitted: All jobs that it took, whose bytes it keeps to its end.
         num_lanes: How many it went in; 1 before that, and alone.
         ends_soon: Whether it is expected to end with the lease that it has or waits for.
@@ -59,7 +60,7 @@ class Run:
         assert job.graph is not None
         self.graph: Graph = job.graph
         self.is_open = is_open and is_joinable(job)
-        self.granted = threading.Semaphore(0)
+        self.granted, self.awaited = threading.Semaphore(0), awaited_word(job.number)
         self.num_lanes, self.ends_soon = 1, False
         self._engine = engine
         self._is_settled = not self.is_open

@@ -7,7 +7,20 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Protocol
 
-__all__ = ["Turns", "current_turns", "taking_turns"]
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Turns", "awaited_word", "current_turns", "taking_turns"]
+
+_words = np.zeros(1024, np.uint32)
+
+
+def awaited_word(number: int) -> NDArray[np.uint32]:
+    """Return a word for `Turns.awaited`, [1].
+
+    Runs whose numbers are a thousand apart share one: a lease of one may then end sooner than it must.
+    """
+    return _words[number % _words.size :][:1]
 
 
 class Turns(Protocol):
@@ -15,9 +28,11 @@ class Turns(Protocol):
 
     Attributes:
         lease_seconds: How long a lease should be.
+        awaited: [1], not 0 where the lease is to end after its superstep, since one waits that has little to do.
     """
 
     lease_seconds: float
+    awaited: NDArray[np.uint32]
 
     def first_lease(self) -> int:
         """Return how many supersteps a run's first lease may have, where its engine does not end leases by time."""

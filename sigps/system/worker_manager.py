@@ -409,7 +409,7 @@ class WorkerManager:
     ) -> Reason:
         """Do what the master orders until the run is over; return why it is. Adds to `leases`."""
         status, engine, turns = self._group.status, worker.engine, current_turns()
-        if turns is not None and master is not None and engine.limit_time(turns.lease_seconds):
+        if turns is not None and master is not None and engine.limit_time(turns.lease_seconds, turns.awaited):
             master.let_engine_end_leases()
 
         def save() -> bool:

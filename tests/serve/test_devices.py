@@ -6,13 +6,17 @@ import threading
 from typing import Any
 from unittest.mock import Mock
 
+import numpy as np
+import pytest
+
 from sigps.serve.devices import SharedDevice, Tenant
 
 
 def run_of(number: int, tenant: str, *, ends_soon: bool = False) -> Any:
     """Return a run of one job whose requests return at once."""
     job = Mock(number=number, tenant=tenant, priority=0, attained=0.0, attained_at=0, lease_seconds=0.0)
-    return Mock(jobs=(job,), is_open=False, is_cancelled=False, ends_soon=ends_soon)
+    word = np.zeros(1, np.uint32)
+    return Mock(jobs=(job,), is_open=False, is_cancelled=False, ends_soon=ends_soon, awaited=word)
 
 
 def device_of(engine: str, **tenants: Tenant) -> SharedDevice:
@@ -51,3 +55,34 @@ def test_one_that_ends_soon_is_not_waited_for() -> None:
     device = device_of("cuda", a=Tenant(charged=10.0), b=Tenant(weight=4.0))
     assert device.request(run_of(1, "b", ends_soon=True))
     assert device.request(run_of(0, "a"))
+
+
+@pytest.mark.parametrize("engine", ["cpu", "cuda"])
+def test_a_lease_ends_early_where_one_is_next_that_ends_soon(engine: str) -> None:
+    device = device_of(engine, a=Tenant(), b=Tenant())
+    long, short = run_of(0, "a"), run_of(1, "b", ends_soon=True)
+    device.request(long)
+    assert not long.awaited[0]
+    device.request(short)
+    assert long.awaited[0]
+    assert not short.awaited[0]
+    device.request(long)  # its next lease is a whole one
+    device.leave(short)
+    assert long.granted.release.called
+    assert not long.awaited[0]
+
+
+@pytest.mark.parametrize("engine", ["cpu", "cuda"])
+def test_no_lease_ends_early_for_what_is_not_next_or_as_long(engine: str) -> None:
+    device = device_of(engine, a=Tenant(), b=Tenant(charged=10.0), c=Tenant())
+    first, others = run_of(0, "a"), [run_of(1, "b", ends_soon=True), run_of(2, "c")]
+    device.request(first)
+    for other in others:  # one whose tenant had more than its share, and one that goes on for long
+        device.request(other)
+        assert not first.awaited[0]
+    for run in (first, *others):
+        device.leave(run)
+    short = run_of(3, "a", ends_soon=True)
+    device.request(short)
+    device.request(run_of(4, "c", ends_soon=True))
+    assert not short.awaited[0]

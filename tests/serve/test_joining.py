@@ -280,7 +280,7 @@ def test_what_runs_took_is_noted() -> None:
     times = Times()
     times.record_alone(0.004, 5)
     times.record_alone(0.002, 5)
-    assert times == Times(2, 0.006, 0.004, 5)
+    assert times == Times(2, 0.006, pytest.approx(0.0036), 5)
     times.record_lanes(4, 0.08)
     assert times == Times(2, 0.006, 0.02, 5, lanes=4, lane_seconds=0.08)
     assert most_lanes(times, 0.01) == 5
@@ -294,8 +294,13 @@ def test_a_first_run_that_waited_for_compiled_code_does_not_count_for_ever() -> 
     assert (times.runs, times.longest) == (4, 0.004)
     assert times.seconds == pytest.approx(0.012)
     assert (first_lease(times, 0.01), most_lanes(times, 0.01)) == (14, 25)
-    times.record_alone(0.02, 9)  # a later one does
+    times.record_alone(0.02, 9)  # a later one does, for some runs
     assert (first_lease(times, 0.01), most_lanes(times, 0.01)) == (1, 5)
+    for _ in range(6):
+        times.record_alone(0.003, 9)
+    assert first_lease(times, 0.01) == 1
+    times.record_alone(0.003, 9)
+    assert first_lease(times, 0.01) == 18
 
 
 @pytest.mark.parametrize(

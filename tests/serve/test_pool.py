@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from concurrent.futures import CancelledError
 from typing import Any
 
@@ -293,6 +294,24 @@ def test_equal_jobs_of_a_gpu_share_no_arrays() -> None:
     for result in found:
         assert np.array_equal(result["component"], expected)
         result["component"][:] = -1
+
+
+@pytest.mark.parametrize("device", ["cpu", "python"])
+def test_a_short_job_does_not_wait_for_a_long_lease(device: str) -> None:
+    """The lease that goes on would take minutes; it ends after its superstep, and the run goes on afterwards."""
+    with sigps.pool(device, quantum=600.0) as pool:
+        pool.graph("rmat", GRAPH)
+        for source in (3, 5):
+            pool.submit(BFS(source=source), "rmat", weight=1000.0).result(120)  # so it is known to end soon
+        endless = pool.submit(PageRank(iterations=10**7, tolerance=0.0), "rmat", tenant="other")
+        while not pool._devices[0]._holders:
+            time.sleep(0.001)
+        for source in (1, 2):
+            assert pool.submit(BFS(source=source), "rmat").result(120)["level"][source] == 0
+        assert not endless.is_done()
+        assert endless.cancel()  # which ends its last lease, too
+        with pytest.raises(CancelledError):
+            endless.result(120)
 
 
 @pytest.mark.parametrize("device", ["cpu", "python"])

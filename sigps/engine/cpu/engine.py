@@ -14,7 +14,6 @@ What a run keeps is `run_state.py`; the loop is `engine/superstep.py`.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -40,7 +39,7 @@ from sigps.engine.master_compute import MasterCompute
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.snapshot import Snapshot, as_columns, fill_rows
 from sigps.engine.stats import Outcome
-from sigps.engine.superstep import Done, Fused, run_supersteps
+from sigps.engine.superstep import Done, Fused, LeaseLimit, run_supersteps
 from sigps.errors import ConfigError
 from sigps.native.interrupt import watching
 from sigps.native.kernel import LoopFaultError
@@ -92,7 +91,8 @@ class Engine:
         schedule: Schedule = "vertex",
     ) -> None:
         program, by_edge = native.program, schedule == "edge"
-        self._master, self._exchange, self._lease_seconds = master, exchange, math.inf
+        self._master, self._exchange = master, exchange
+        self._limit: LeaseLimit | None = None
         self._state = state = RunState(native, params, subgraph, exchange, threads, deterministic)
         may_reorder = asynchronous and not by_edge
         is_ordered = may_reorder and native.priority_form is not None and blocks is None
@@ -211,9 +211,10 @@ class Engine:
         fields = zip(state.program.states, state.fields.states, strict=True)
         return by_gid(state.subgraph, {field.name: values for field, values in fields})
 
-    def limit_time(self, seconds: float) -> bool:
-        self._lease_seconds = seconds if self._exchange.size == 1 else math.inf
-        return self._exchange.size == 1
+    def limit_time(self, seconds: float, awaited: NDArray[np.uint32]) -> bool:
+        if self._exchange.size == 1:
+            self._limit = LeaseLimit(seconds, awaited)
+        return self._limit is not None
 
     def save(self) -> Snapshot:
         """Return what this partition needs to go on; between leases, and in no run in priority order."""
@@ -270,7 +271,7 @@ class Engine:
                 master=self._master,
                 fused=self._fused,
                 order=self._order,
-                seconds=self._lease_seconds,
+                limit=self._limit,
             )
 
     def receive(self) -> int:

@@ -233,8 +233,11 @@ class GpuEngine:
         """Run until the end, or for so many supersteps."""
         return _last(self.launches(num_supersteps))
 
-    def limit_time(self, seconds: float) -> bool:
-        """See `engine.contract`. The small-frontier kernel has no clock, nor has what hosts do between launches."""
+    def limit_time(self, seconds: float, awaited: NDArray[np.uint32]) -> bool:
+        """See `engine.contract`. The small-frontier kernel has no clock, nor has what hosts do between launches.
+
+        A lease on a GPU does not end for who waits: it is a launch, which takes `seconds` at most.
+        """
         by_host = self._master is not None and not self._asks_master
         if (
             self._exchange.size > 1

@@ -36,7 +36,7 @@ from sigps.engine.partition.edge_states import EdgeStates, check_names
 from sigps.engine.partition.subgraph import Subgraph, columns_of
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
-from sigps.engine.superstep import run_supersteps
+from sigps.engine.superstep import LeaseLimit, run_supersteps
 from sigps.errors import CompileError, DeviceError
 from sigps.kernels.cpu.arguments import ACTIVE, HALTED, RETIRED
 from sigps.model.aggregator import cells_of
@@ -94,7 +94,8 @@ class InterpretedEngine:
         _check_is_no_generator(program)
         n = subgraph.num_owned
         declared = program.declaration
-        self.superstep, self._lease_seconds = 0, math.inf
+        self.superstep = 0
+        self._limit: LeaseLimit | None = None
         edges = subgraph.outgoing
         assert edges is not None
         derived, joined = _derived(program), NOTHING
@@ -189,9 +190,10 @@ class InterpretedEngine:
         """Return all state fields, [num_owned] each in ascending order of gids."""
         return by_gid(self.subgraph, self._states)
 
-    def limit_time(self, seconds: float) -> bool:
-        self._lease_seconds = seconds if self._exchange.size == 1 else math.inf
-        return self._exchange.size == 1
+    def limit_time(self, seconds: float, awaited: NDArray[np.uint32]) -> bool:
+        if self._exchange.size == 1:
+            self._limit = LeaseLimit(seconds, awaited)
+        return self._limit is not None
 
     def save(self) -> Snapshot:
         """Return what this partition needs to go on; between leases."""
@@ -253,9 +255,7 @@ class InterpretedEngine:
 
     def lease(self, num_supersteps: int) -> Outcome:
         """Run until the end, or for so many supersteps. Collective among the partitions."""
-        return run_supersteps(
-            self, num_supersteps, self._exchange, master=self._master, seconds=self._lease_seconds
-        )
+        return run_supersteps(self, num_supersteps, self._exchange, master=self._master, limit=self._limit)
 
     def receive(self) -> int:
         """Nothing: messages crossed when they were sent."""

@@ -22,7 +22,7 @@ from sigps.engine.gpu.launch import GROUPED, MEDIUM, NARROW, NO_CLUSTER, WIDE, S
 from sigps.engine.gpu.memory_plan import can_cluster
 from sigps.engine.gpu.priority import bucket_macros
 from sigps.engine.gpu.simple_rows import Counting
-from sigps.engine.gpu.variant import BY_EDGE, PEERS, find_edge_obstacle
+from sigps.engine.gpu.variant import BY_EDGE, PEERS, TURNS, find_edge_obstacle
 from sigps.errors import DeviceError
 
 APPS = [*sigps.apps.__all__, "PageRank_tolerance"]
@@ -194,6 +194,15 @@ def test_a_lease_that_groups_by_key_links(name: str, arch: str, precision: Any) 
     native = compile_for_cuda(analyse(made(name), precision), COLUMNS, narrow_ids=True, arch=arch)
     debug = {"SIGPS_DEBUG": "1", "SIGPS_CLUSTER_THREADS": "0"}
     assert b"run_lease" in link(native, "lease", arch, GROUPED.macros() | PEERS | debug)
+
+
+@pytest.mark.parametrize("name", ["PageRank", "KCore", "SSSP"])
+def test_a_lease_that_takes_turns_links(name: str) -> None:
+    native = compile_for_cuda(analyse(made(name)), COLUMNS, narrow_ids=True, arch="sm_90")
+    plain = link(native, "lease", "sm_90", MEDIUM.macros())
+    by_turns = link(native, "lease", "sm_90", MEDIUM.macros() | TURNS)
+    assert b"run_lease" in by_turns
+    assert by_turns != plain
 
 
 @pytest.mark.parametrize(
