@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.errors import DeviceError
 from sigps.graph.graph import Graph
 from sigps.graph.versions.batch import as_changes
 from sigps.graph.versions.row_changes import distinct
@@ -354,15 +355,19 @@ def _on_gpu(made: Prepared, found: Incremental, options: Mapping[str, Any]) -> t
     context = RunContext(made.bound, made.executable, subgraph, exchange, threads, given)
     parts = made.executable.code, context.params(), replace(subgraph), exchange
     engine: GpuFollowingEngine | None = None
-    if obstacle is None:
-        has_witnesses, at_once = bool(found.witnesses), bool(given.asynchronous)
-        engine = GpuLiveEngine(*parts, has_witnesses=has_witnesses, at_once=at_once)
+    try:
+        if obstacle is None:
+            has_witnesses, at_once = bool(found.witnesses), bool(given.asynchronous)
+            engine = GpuLiveEngine(*parts, has_witnesses=has_witnesses, at_once=at_once)
+            obstacle = engine.obstacle
+        if engine is None or engine.obstacle:
+            engine = GpuFollowingEngine(*parts, refused=obstacle or "")
         obstacle = engine.obstacle
-    if engine is None or engine.obstacle:
-        engine = GpuFollowingEngine(*parts, refused=obstacle or "")
-    if engine.obstacle:
+    except (DeviceError, MemoryError) as error:  # a run may leave edges on the host
+        obstacle = f"rows that follow do not fit the GPU: {error}"
+    if engine is None or obstacle:
         threads.close()
-        return None, engine.obstacle
+        return None, obstacle
     for name, values in [*given.initial.items(), *given.columns.items()]:
         engine.begin(name, subgraph.of_owned(values))
     return LiveRun(made, engine, threads, None, found, options, engine.kept, share=1), found.why

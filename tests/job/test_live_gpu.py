@@ -17,6 +17,7 @@ from sigps.apps import BFS, CDLP, SSSP, WCC, PageRank, Triangles
 from sigps.device.linking import link_kernel
 from sigps.engine import fixed_points
 from sigps.engine.gpu import components, edited_rows, following, live, path_lengths
+from sigps.errors import DeviceError
 from sigps.job import guard
 from sigps.job.live_run import live_run
 
@@ -349,6 +350,30 @@ def test_what_a_gpu_cannot_follow_is_laid_out_anew(program: Vertex, why: str) ->
     live, found = live_run(program, graph, {"device": "cuda"}, None)
     assert live is None
     assert why in found
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@pytest.mark.parametrize("copies", [0, 1])
+@pytest.mark.parametrize("program", [SSSP(source=0), BFS(source=0)])
+def test_rows_that_do_not_fit_are_laid_out_anew(program: Vertex, copies: int, monkeypatch: Any) -> None:
+    room = iter(range(copies))
+
+    def fits(needed: Any) -> None:
+        if next(room, None) is None:
+            raise DeviceError("the GPU has 0 bytes free", rank=0)
+
+    monkeypatch.setattr(edited_rows, "check_fits", fits)
+    monkeypatch.setattr(edited_rows, "_LEAST_ROOM", 4)
+    graph = Graph.from_edges(range(9), range(1, 10), np.ones(9), directed=False)
+    field = "distance" if isinstance(program, SSSP) else "level"
+    with sigps.stream(program, graph, device="cuda", asynchronous=False) as stream:
+        assert (stream._live is None) == (copies == 0)
+        ends = np.repeat(np.arange(9), 9), np.tile(np.arange(9), 9)
+        result = stream.apply(inserts=(*ends, np.full(81, 0.5)))
+        assert result[field].tolist() == sigps.run(program, stream.graph, device="python")[field].tolist()
+        assert stream._live is None
+        assert "do not fit" in stream._why
+        assert stream.apply(deletes=([8], [9]))[field][9] in (-1, np.inf)
 
 
 @pytest.mark.usefixtures("host_is_gpu")

@@ -28,6 +28,7 @@ from sigps.engine.gpu.numbering import DeviceFields
 from sigps.engine.gpu.placed_edges import PlacedEdges
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.stats import StatsLog
+from sigps.errors import DeviceError
 from sigps.kernels.cuda.abi import structure
 from sigps.kernels.cuda.lease import HUB_DEGREE
 
@@ -200,8 +201,12 @@ class GpuFollowingEngine:
             return None
         found = self._batches.read()
         while found["is_full"]:
-            for side, rows in enumerate(self._batches.sides):
-                rows.copy_rows(2 * (int(found["num_used"][side]) - rows.used))
+            try:
+                for side, rows in enumerate(self._batches.sides):
+                    rows.copy_rows(2 * (int(found["num_used"][side]) - rows.used))
+            except (DeviceError, MemoryError) as error:
+                self._is_read, self.obstacle = True, f"rows that follow do not fit the GPU: {error}"
+                return found
             self._batches.point()
             self._point()
             self._engine._graph.kept.clear()  # of later runs
