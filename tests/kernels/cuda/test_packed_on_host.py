@@ -1,0 +1,269 @@
+"""Pulls and pushes over packed rows by the kernels' text, by threads of one block that take turns."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from host_cpp import FOLDER, find_compiler
+from host_kernels import host_kernels
+
+from sigps.compiler.cuda.compile import c_type
+from sigps.engine.gpu.packed_edges import NO_PAGE
+from sigps.engine.gpu.packed_places import (
+    NUM_HEADS,
+    first_words,
+    front_words,
+    order_of_chains,
+    places_in_pages,
+    scratch_words,
+)
+from sigps.graph.packing.packer import PackableRows
+from sigps.graph.packing.paged import PagedRows
+from sigps.graph.packing.unpacker import PackedColumn, PackedRows
+from sigps.kernels.cuda.lease import EDGES, PACKED_ROWS
+
+SUPPORT = Path(__file__).parents[2] / "support"
+THREADS = 64
+ALL_SENT, SOME_SENT = 3, 1
+"""Which records are read: `SenderFilter`."""
+
+DEVICE = r"""
+#define __global__
+#define __launch_bounds__(...)
+#define __grid_constant__
+static struct { uint32_t x = 1; } gridDim;
+template <class T> static T __ldcs(const T *at) { return *at; }
+static int __popc(uint32_t bits) { return __builtin_popcount(bits); }
+template <class T> static T __shfl_down_sync(uint32_t, T value, uint32_t distance) {
+  return from_lane(value, min(threadIdx.x % 32 + distance, 31u));
+}
+static uint32_t atomicMin(uint32_t *at, uint32_t value) {
+  uint32_t found = *at;
+  *at = min(found, value);
+  return found;
+}
+static uint32_t atomicExch(uint32_t *at, uint32_t value) {
+  uint32_t found = *at;
+  *at = value;
+  return found;
+}
+"""
+
+RUN = """
+extern "C" void run(uint32_t way, void *edges, void *packed, uint32_t num_owned, uint32_t filter, uint32_t *degrees,
+                    uint8_t *status, uint32_t *sent, uint32_t *next_sent, void *records, uint32_t *lists,
+                    uint32_t num_senders, uint32_t num_hubs, void *found) {
+  using namespace sigps;
+  Control control = {};
+  Arguments in = {};
+  in.in_degrees = in.out_degrees = degrees;
+  Lease lease = {in, in, *(Edges *)edges, *(PackedRows *)packed, num_owned, num_owned, 0, 0, 0, 0, 0, 0, status,
+                 {sent, next_sent}, {(Record *)records, nullptr}, lists + 2 * num_owned, lists, lists + num_owned,
+                 &control, (Inbox *)found};
+  NextSuperstep now = {4, 1, SenderFilter(filter), 0};
+  uint32_t num_targets = 0;
+  run_block([&] {
+    ThreadCounters counted;
+    uint32_t generation = 0;
+    if (way == 2)
+      scatter_packed(lease, now, &num_targets, num_senders, num_hubs);
+    else if (way == 0 && filter == SENDERS_ALL)
+      gather_packed<SENDERS_ALL>(lease, now, counted);
+    else if (way == 0)
+      gather_packed<SENDERS_BITMAP>(lease, now, counted);
+    else if (filter == SENDERS_ALL)
+      gather_by_heads<SENDERS_ALL>(lease, now, generation, counted);
+    else
+      gather_by_heads<SENDERS_BITMAP>(lease, now, generation, counted);
+  });
+  lists[3 * num_owned] = num_targets;
+}
+"""
+
+
+def text_of(name: str) -> str:
+    lines = (FOLDER / name).read_text().splitlines()
+    return "\n".join(
+        line
+        for line in lines
+        if not line.startswith(('#include "', "#pragma once", "extern __shared__ uint4 shared_cache"))
+    )
+
+
+@functools.cache
+def library(column: str) -> ctypes.CDLL:
+    compiler = find_compiler()
+    if compiler is None:
+        pytest.skip("no C++ compiler (c++, g++, clang++)")
+    parts = [(SUPPORT / "host_threads.hpp").read_text().replace("uint64_t words[2];", "uint32_t x, y, z, w;")]
+    parts += [DEVICE, text_of("edges.cuh"), text_of("packed_rows.cuh")]
+    parts += [(SUPPORT / "host_packed.hpp").read_text(), text_of("gather.cuh")]
+    parts += [text_of(f"{name}.cuh") for name in ("gather_packed", "gather_heads", "scatter_packed")]
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "packed.cpp").write_text("\n".join([*parts, RUN]))
+        defines = [f"-DSIGPS_THREADS={THREADS}", "-DSIGPS_HEADS=1"]
+        defines += [f"-DSIGPS_COLUMN={column}"] if column else []
+        command = [compiler, "-std=c++20", "-O1", "-w", "-shared", "-fPIC", *defines]
+        subprocess.run([*command, "packed.cpp", "-o", "packed.so"], cwd=folder, check=True)
+        return ctypes.CDLL(str(Path(folder) / "packed.so"))
+
+
+def drawn(num_rows: int, page_arcs: int, column: Any, rng: np.random.Generator) -> tuple[Any, list[Any], Any]:
+    """Return packed rows of very different lengths, their targets, and what the column has for each."""
+    degrees = (rng.zipf(1.6, num_rows) - 1).clip(0, num_rows)
+    degrees[0], degrees[num_rows // 2] = num_rows - 3, min(num_rows, 1300)
+    rows = [np.sort(rng.integers(0, num_rows, degree)) for degree in degrees.tolist()]
+    offsets = np.cumsum([0, *degrees.tolist()]).astype(np.uint64)
+    values = None if column is None else (rng.integers(0, 200, int(offsets[-1]))).astype(column)
+    columns = [] if values is None else [values]
+    packable = PackableRows(offsets, np.concatenate(rows).astype(np.uint32), columns, None, page_arcs)
+    pages, table = list(packable.pages(1)), packable.table
+    table.words[1:] = np.cumsum([page.words.size for page in pages])
+    kept = {}
+    if values is not None:
+        begins = np.append(0, np.cumsum([page.columns[0].size for page in pages])).astype(np.uint64)
+        kept["weight"] = PackedColumn(values.dtype, begins, np.concatenate([p.columns[0] for p in pages]))
+    words = np.concatenate([page.words for page in pages])
+    paged = PagedRows(PackedRows(num_rows, table, words, kept, "a store"), 1)
+    combined = np.concatenate([part for page in pages for part in (page.words, *page.columns)])
+    return (paged, combined), rows, values
+
+
+def structure(made: Any, column: str | None, resident: int) -> tuple[Any, dict[str, Any]]:
+    """Return what kernels take of packed rows, the first pages of which are on the device."""
+    paged, words = made
+    table, places, firsts = paged.packed.table, places_in_pages(paged), first_words(paged.packed, column)
+    own, sizes = front_words(table, places), front_words(table, places, column)
+    fronts = [
+        words[at : at + size]
+        for page in range(table.num_pages)
+        for at, size in (
+            (int(firsts[page]), int(own[page])),
+            (int(firsts[page] + np.diff(table.words).astype(int)[page]), int(sizes[page] - own[page])),
+        )
+    ]
+    scratch, begin, num_rows = (
+        scratch_words(paged.packed, places, column),
+        int(firsts[resident]),
+        paged.offsets.size - 1,
+    )
+    chains = len(paged.chains)
+    arrays: dict[str, Any] = {
+        "first_words": firsts.astype(np.uint64),
+        "fronts": np.concatenate(fronts),
+        "first_fronts": np.append(0, np.cumsum(sizes))[:-1].astype(np.uint32),
+        "order": order_of_chains(paged, resident),
+        "resident": words[:begin].copy(),
+        "scratch": np.zeros(sum(scratch) + 64, np.uint32),
+        "stamps": np.zeros(chains, np.uint32),
+        "wanted": np.zeros(num_rows // 32 + 1, np.uint32),
+        "wanted_arcs": np.zeros(chains, np.uint32),
+        "damaged": np.array([NO_PAGE], np.uint32),
+        "num_read": np.zeros(2, np.uint64),
+        "heads": np.zeros((num_rows, NUM_HEADS), np.uint32),
+        "on_host": np.append(words[begin:], np.zeros(1, np.uint32)),
+    }
+    if column is not None:
+        arrays["column_places"] = np.diff(table.words).astype(np.uint32)
+    names = "first_rows", "chains", "first_gaps", "parts", "chains_of"
+    arrays |= {name: getattr(places, name) for name in names}
+    filled = np.zeros((), PACKED_ROWS)
+    for name, array in arrays.items():
+        if name != "on_host":
+            filled[name] = array.ctypes.data
+    filled["words"] = arrays["on_host"].ctypes.data - 4 * begin
+    filled["num_resident"], filled["scratch_words"] = begin, sum(scratch)
+    filled["page_words"], filled["group_words"], _ = scratch
+    filled["num_chains"], filled["num_rows"], filled["num_targets"] = chains, num_rows, num_rows
+    return filled, arrays
+
+
+def address(array: Any) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+@pytest.mark.parametrize("sender_filter", [ALL_SENT, SOME_SENT])
+@pytest.mark.parametrize(
+    ("way", "column"),
+    [("pages", None), ("pages", np.float64), ("heads", None), ("push", None), ("push", np.uint8)],
+)
+@pytest.mark.parametrize(("num_rows", "page_arcs"), [(90, 32), (3000, 1 << 10), (3000, 1 << 14)])
+def test_messages_are_those_of_a_walk_along_all_edges(
+    num_rows: int, page_arcs: int, way: str, sender_filter: int, column: Any
+) -> None:
+    """Rows that span pages, and more vertices than rows; some have retired. Where heads decide, records are equal."""
+    rng = np.random.default_rng(num_rows + page_arcs)
+    made, rows, values = drawn(num_rows, page_arcs, column, rng)
+    paged, num_owned = made[0], num_rows + 45
+    packed, arrays = structure(made, None if column is None else "weight", paged.packed.table.num_pages // 3)
+    padded = -(-num_owned // 32) * 32
+    degrees = np.zeros(padded, np.uint32)
+    degrees[:num_rows] = [row.size for row in rows]
+    has_sent = np.ones(padded, bool) if sender_filter == ALL_SENT else rng.random(padded) < 0.1
+    records = (
+        np.full(padded, 21, np.uint64) if way == "heads" else rng.integers(0, 1000, padded).astype(np.uint64)
+    )
+    status = rng.choice(np.array([0, 1, 1, 2], np.uint8), padded)
+    sent, next_sent = (
+        np.packbits(has_sent, bitorder="little").view(np.uint32),
+        np.zeros(padded // 32, np.uint32),
+    )
+    if way == "heads":
+        given = packed, degrees, np.arange(num_rows, dtype=np.uint32)[::-1].copy(), np.zeros(1, np.uint32)
+        host_kernels("heads", {})["find_heads_block_mapped"].launch(1, THREADS, (*given, arrays["heads"]))
+        arrays["num_read"][:] = 0
+    senders = np.flatnonzero(has_sent & (degrees > 0))
+    few, many = senders[degrees[senders] <= 2048], senders[degrees[senders] > 2048]
+    lists = np.zeros(3 * num_owned + 1, np.uint32)
+    lists[: few.size], lists[num_owned : num_owned + many.size] = few, many
+    found = np.zeros((padded, 2), np.uint64)
+    library("" if column is None else c_type(np.dtype(column))).run(
+        ctypes.c_uint32(["pages", "heads", "push"].index(way)),
+        address(np.zeros((), EDGES)),
+        address(packed),
+        *(ctypes.c_uint32(x) for x in (num_owned, sender_filter)),
+        *(address(a) for a in (degrees, status, sent, next_sent, records, lists)),
+        *(ctypes.c_uint32(x) for x in (few.size, many.size)),
+        address(found),
+    )
+    found[:, 1] &= np.uint64(0xFFFFFFFF)  # what lies behind is no number
+    assert arrays["damaged"][0] == NO_PAGE
+
+    expected, begin = np.zeros((padded, 2), np.uint64), 0
+    for v, row in enumerate(rows):
+        of_edge = np.zeros(row.size) if values is None else values[begin : begin + row.size]
+        begin += row.size
+        brought = 2 * records[row] + of_edge.astype(np.uint64)
+        if way == "push" and has_sent[v]:
+            for target, value in zip(
+                row.tolist(), (2 * records[v] + of_edge.astype(np.uint64)).tolist(), strict=True
+            ):
+                expected[target] = expected[target][0] + np.uint64(value), 1
+        elif way != "push" and has_sent[row].any() and status[v] != 2:
+            expected[v] = brought[has_sent[row]].sum(), 3
+    if way == "push":
+        np.testing.assert_array_equal(found, expected)
+        got = lists[2 * num_owned : 2 * num_owned + int(lists[-1])]
+        assert sorted(got.tolist()) == np.flatnonzero(expected[:, 1]).tolist()
+    else:
+        waits = (status == 0) & (expected[:, 1] == 0) & (np.arange(padded) < num_owned)
+        expected[waits, 1] = 2
+        np.testing.assert_array_equal(found[:, 1], expected[:, 1])
+        if way == "pages":
+            np.testing.assert_array_equal(found[:, 0], expected[:, 0])
+        else:  # one message or more, which are equal
+            assert (found[expected[:, 1] == 3, 0] % 42 == 0).all()
+            assert (found[expected[:, 1] == 3, 0] > 0).all()
+        bits = np.unpackbits(next_sent.view(np.uint8), bitorder="little").astype(bool)
+        np.testing.assert_array_equal(bits, (expected[:, 1] > 0) & (np.arange(padded) % 3 == 0))
+    touched = int(arrays["num_read"][1])
+    assert touched == np.count_nonzero(arrays["stamps"])
+    assert touched <= len(paged.chains)
+    assert not arrays["wanted_arcs"].any()

@@ -1,0 +1,179 @@
+// The parts of a lease that kernels over packed rows read, where threads are
+// those of host_threads.hpp. Messages are whole numbers, and so are their sums,
+// which have no order; pushes add to sums of their own. The text of edges.cuh
+// and packed_rows.cuh stands before this, that of gather.cuh and the kernels
+// follows, without what they include.
+
+#define SIGPS_EARLY_EXIT 0
+#define SIGPS_PEERS 0
+#define SIGPS_BY_WARP 0
+#define SIGPS_BY_TEAM 0
+#define SIGPS_WALKS 0
+#define SIGPS_TILES 0
+#define SIGPS_PACKED 2
+#define SIGPS_NEUTRAL 1
+#define SIGPS_ONCE
+#define WORDS_AT_ONCE
+
+namespace sigps {
+
+constexpr uint32_t ALL_LANES = 0xffffffff, NO_VERTEX = ALL_LANES;
+static uint32_t lane_id() { return threadIdx.x % 32; }
+enum Status : uint8_t { ACTIVE, HALTED, RETIRED };
+enum SenderFilter : uint32_t { SENDERS_NONE, SENDERS_BITMAP, SENDERS_ALL = 3 };
+constexpr uint32_t NUM_TASK_COUNTERS = 16, LANES_OF_VERTEX = 1;
+constexpr bool HAS_RECORD = true;
+
+struct Slots {
+  using Word = uint64_t;
+  static constexpr int NUM_WORDS = 1;
+  Word words[1];
+};
+struct Record {
+  uint64_t word;
+};
+struct Inbox {
+  Slots slots;
+  uint32_t has;
+};
+static Inbox empty_inbox() { return {}; }
+struct Arguments {
+  int64_t num_vertices, num_edges;
+  const void *params, *aggregates, *ids;
+  const uint32_t *out_degrees, *in_degrees;
+  const void *columns[8];
+};
+struct Occasion {
+  const Arguments &arguments;
+  int64_t superstep;
+  uint32_t vertex;
+  bool passes(uint32_t brought, uint32_t) const { return brought & 1; }
+};
+static void put(Inbox &inbox, const Slots &value, const Occasion &) {
+  inbox.slots.words[0] += value.words[0];
+  inbox.has = 1;
+}
+static void put(Inbox &inbox, const Inbox &other, const Occasion &when) {
+  if (other.has)
+    put(inbox, other.slots, when);
+}
+static Inbox inbox_of(const Inbox &inbox, uint32_t lane) {
+  Inbox found;
+  found.slots.words[0] = __shfl_sync(ALL_LANES, inbox.slots.words[0], lane);
+  found.has = __shfl_sync(ALL_LANES, inbox.has, lane);
+  return found;
+}
+static Inbox combine_warp(Inbox inbox, const Occasion &when) {
+  Inbox all = empty_inbox();
+  for (uint32_t lane = 0; lane < 32; lane++)
+    put(all, inbox_of(inbox, lane), when);
+  return all;
+}
+static Inbox combine_block(Inbox inbox, const Occasion &when) {
+  static Inbox all;
+  if (threadIdx.x == 0)
+    all = empty_inbox();
+  __syncthreads();
+  if (inbox.has)
+    put(all, inbox.slots, when);
+  __syncthreads();
+  inbox = all;
+  __syncthreads();
+  return inbox;
+}
+template <class T> static T scan_warp(T value) {
+  for (uint32_t step = 1; step < 32; step *= 2) {
+    T before = __shfl_sync(ALL_LANES, value, (lane_id() - step) % 32);
+    value += lane_id() >= step ? before : 0;
+  }
+  return value;
+}
+
+struct Counter {
+  uint32_t value;
+};
+struct Control {
+  uint32_t barrier;
+  Counter next_block_row, next_task[NUM_TASK_COUNTERS];
+};
+struct Lease {
+  Arguments in, out;
+  Edges in_edges;
+  PackedRows packed;
+  uint32_t num_owned, num_lids, num_block_rows, num_team_rows;
+  uint32_t num_cached_records, num_cached_bits, num_cached_ghosts, first_hot;
+  uint8_t *status;
+  uint32_t *sent[2];
+  Record *records[2];
+  uint32_t *targets, *senders, *hubs;
+  Control *control;
+  Inbox *found; // what vertices compute with, or what was pushed to them
+};
+struct NextSuperstep {
+  int64_t superstep;
+  uint64_t retired_edges;
+  SenderFilter sender_filter;
+  uint32_t inbox_at;
+};
+struct ThreadCounters {};
+static bool is_set(const uint32_t *bits, uint32_t v) {
+  return bits[v / 32] >> (v % 32) & 1;
+}
+static bool run_vertex(const Lease &lease, const NextSuperstep &, uint32_t v,
+                       uint8_t, const Inbox &inbox, ThreadCounters &,
+                       uint32_t = 1) {
+  lease.found[v] = inbox;
+  lease.found[v].has += 2; // each time that it ran
+  return v % 3 == 0;
+}
+static bool run_vertices(const Lease &lease, const NextSuperstep &now,
+                         bool runs, uint32_t v, uint8_t status,
+                         const Inbox &inbox, ThreadCounters &counted) {
+  return runs && run_vertex(lease, now, v, status, inbox, counted);
+}
+static uint32_t threads_of_grid() { return SIGPS_THREADS; }
+static uint32_t spread_warp() { return threadIdx.x / 32; }
+static void wait_for_all(uint32_t *, uint32_t &) { __syncthreads(); }
+alignas(16) static uint4 shared_cache[1 << 10];
+
+} // namespace sigps
+
+// Twice the record, and what the edge has.
+static uint32_t sigps_deliver(const sigps::Arguments *arguments, int64_t,
+                              const sigps::Record *record, uint32_t source,
+                              uint32_t, uint64_t edge, void *value) {
+  sigps::Slots slots = {2 * record->word};
+#ifdef SIGPS_COLUMN
+  slots.words[0] +=
+      uint64_t(((const SIGPS_COLUMN *)arguments->columns[0])[edge]);
+#endif
+  memcpy(value, &slots, sizeof slots);
+  return 1;
+}
+
+namespace sigps {
+
+// Of scatter.cuh: lists, and what sends along one edge.
+struct Route {
+  int64_t arrival;
+  uint32_t inbox;
+};
+template <bool LOOKS>
+static bool send_with(const Arguments &arguments, const Lease &lease,
+                      const NextSuperstep &, const Route &route,
+                      uint32_t source, uint64_t position, uint32_t target) {
+  Slots value;
+  sigps_deliver(&arguments, route.arrival - 1,
+                &lease.records[route.arrival & 1][source], source, target,
+                position, &value);
+  bool is_first = lease.found[target].has == 0;
+  put(lease.found[target], value, {lease.in, route.arrival, target});
+  return is_first;
+}
+template <class T>
+static void append(T *list, uint32_t *count, bool appends, const T &value) {
+  if (appends)
+    list[atomicAdd(count, 1u)] = value;
+}
+
+} // namespace sigps
