@@ -1,11 +1,11 @@
 """Time runs on a GPU whose edges are on its host: packed pages beside unpacked rows, and in memory.
 
-    python scripts/bench/streaming_gpu.py --scales 22 24 --weighted 22
+    python scripts/bench/streaming_gpu.py --scales 22 24
 
-The graph (rmat, undirected) is drawn and packed here, rows by degree; edges of the weighted ones have whole weights
-from 1 to 255. Of PageRank the time is the median of a run's supersteps in which every edge matters; with "half" of the
-packed pages, or all ("kept"), device_memory leaves room on the device. Of searches it is that of all supersteps of a
-run, the median of five, and results must be equal. Writes a JSON file to `scripts/bench/results/` and prints a table.
+The graph (rmat, undirected) is drawn and packed here, rows by degree. Of PageRank the time is the median of a run's
+supersteps in which every edge matters; with "half" of the packed pages, or all ("kept"), device_memory leaves room on
+the device. Of searches it is that of all supersteps of a run, the median of five, and results must be equal. Writes a
+JSON file to `scripts/bench/results/` and prints a table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from facts import RESULTS, driver_version, machine_facts
 from measuring import Table
 
 import sigps
-from sigps.apps import BFS, SSSP, WCC, PageRank
+from sigps.apps import BFS, WCC, PageRank
 from sigps.errors import DeviceError
 
 SUPERSTEPS = 12
@@ -40,7 +40,6 @@ def main() -> None:
     """Run the benchmark that the arguments describe."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--scales", type=int, nargs="+", default=[22], help="of the recursive-matrix graphs")
-    options.add_argument("--weighted", type=int, nargs="*", default=[], help="those of graphs with weights")
     options.add_argument("--folder", help="where stores are written")
     options.add_argument("--ways", nargs="+", default=["memory", "packed", "bulk", "half", "kept", "rows"])
     options.add_argument("--output", type=Path, default=RESULTS / "streaming-gpu.json", help="the JSON file")
@@ -52,12 +51,6 @@ def main() -> None:
             write(store, scale)
             measure_sums(table, scale, store, given.ways)
             measure_searches(table, f"kron-{scale}", store, given.ways, {"BFS": BFS(source=1), "WCC": WCC()})
-    for scale in given.weighted:
-        with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-            store = Path(folder) / "store"
-            write(store, scale, is_weighted=True)
-            name = f"kron-{scale}, weights 1-255"
-            measure_searches(table, name, store, given.ways, {"SSSP": SSSP(source=1)})
 
 
 def facts_of_gpu() -> dict[str, Any]:
@@ -85,18 +78,10 @@ def link_rate() -> float:
     return round(size / min(seconds) / 1e9, 1)
 
 
-def write(store: Path, scale: int, *, is_weighted: bool = False) -> None:
+def write(store: Path, scale: int) -> None:
     """Draw a graph and pack it."""
     begin = time.perf_counter()
-    graph = sigps.generate("rmat", scale=scale, seed=1, directed=False)
-    if is_weighted:
-        degrees = np.diff(graph.offsets).astype(np.int64)
-        sources, targets = np.repeat(np.arange(graph.num_vertices), degrees), graph.targets.astype(np.int64)
-        once = sources <= targets
-        sources, targets = sources[once], targets[once]
-        weights = (7 * sources + 13 * targets) % 255 + 1
-        graph = sigps.Graph.from_edges(sources, targets, weights=weights.astype(np.float64), directed=False)
-    graph.save(store, packed=True, order="degree")
+    sigps.generate("rmat", scale=scale, seed=1, directed=False).save(store, packed=True, order="degree")
     print(f"scale {scale}: drawn and packed in {time.perf_counter() - begin:.1f} s", flush=True)
 
 
@@ -170,7 +155,7 @@ def measure_searches(
                 "search_ms": round(1e3 * float(np.median([sum(s.seconds for s in run) for run in steps])), 2),
             }
             if way in ("memory", "rows"):
-                del row["megabytes_read"], row["pages_left_out"]
+                row["megabytes_read"] = row["pages_left_out"] = "not counted"
             table.add(row, "  ".join(f"{key} {value}" for key, value in list(row.items())[1:]))
         del graph, found
 

@@ -18,7 +18,7 @@ namespace sigps {
 constexpr uint32_t NUM_HEADS = 4;
 
 // What it costs to read a row where it lies, beside its arcs: as much as to
-// copy so many arcs (DESIGN.md).
+// copy so many arcs, by an estimate.
 constexpr uint32_t COST_OF_ROW = 256;
 
 // The message of the first head that brings one. By one thread.
