@@ -112,10 +112,10 @@ def measure(program: Vertex, graph: Graph, name: str, given: argparse.Namespace,
     if work != "Rank":
         same = (np.array_equal(results[False][f], results["auto"][f]) for f in results[False].fields)
         check(all(same), f"{work} on {name}: the two ways differ")
-    ms = {way: min(kept[1:]) * 1e3 for way, kept in times.items()}
+    ms = {way: round(min(kept[1:]) * 1e3, 2) for way, kept in times.items()}
     ran = "+".join(dict.fromkeys(entry.direction for entry in results["auto"].stats))
     found = {"work": work, "graph": name, "supersteps_ms": ms[False], "auto_ms": ms["auto"], "ran": ran}
-    ratio = ms["auto"] / ms[False]
+    ratio = round(ms["auto"] / ms[False], 3)
     text = f"{ms[False]:>9.2f} ms by supersteps, {ms['auto']:>9.2f} by itself  {ratio:.2f}  {ran}"
     table.add(found | {"ratio": ratio}, text)
 
