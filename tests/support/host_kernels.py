@@ -21,13 +21,7 @@ __all__ = ["host_kernels"]
 THREADS = 64
 
 _DEVICE = r"""
-#define __global__
-#define __launch_bounds__(...)
-#define __grid_constant__
-static struct { uint32_t x = 1; } gridDim;
 template <class T> static T __ldcg(const T *at) { take_turns(); return *at; }
-template <class T> static T __ldcs(const T *at) { return *at; }
-static int __popc(uint32_t bits) { return __builtin_popcount(bits); }
 static uint32_t of_lane(uint32_t lane) { return exchanged[threadIdx.x / 32 * 32 + lane]; }
 static uint32_t __reduce_max_sync(uint32_t, uint32_t value) {
   exchanged[threadIdx.x] = value;
@@ -46,21 +40,9 @@ static uint32_t __reduce_add_sync(uint32_t, uint32_t value) {
   __syncwarp();
   return sum;
 }
-template <class T> static T atomicMin(T *at, T value) {
-  take_turns();
-  T found = *at;
-  *at = min(found, value);
-  return found;
-}
 template <class T> static T atomicMax(T *at, T value) {
   T found = *at;
   *at = max(found, value);
-  return found;
-}
-template <class T> static T atomicExch(T *at, T value) {
-  take_turns();
-  T found = *at;
-  *at = value;
   return found;
 }
 namespace sigps {

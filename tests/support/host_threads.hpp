@@ -10,6 +10,9 @@
 #include <vector>
 
 #define __device__
+#define __global__
+#define __grid_constant__
+#define __launch_bounds__(...)
 #define __shared__ static
 using std::max;
 using std::memcpy;
@@ -28,6 +31,9 @@ static struct {
 static struct {
   uint32_t x = SIGPS_THREADS;
 } blockDim;
+static struct {
+  uint32_t x = 1;
+} gridDim;
 
 struct Fiber {
   ucontext_t context;
@@ -114,6 +120,10 @@ template <class T> static T __shfl_sync(uint32_t, T value, uint32_t lane) {
 template <class T> static T __shfl_xor_sync(uint32_t, T value, uint32_t mask) {
   return from_lane(value, (threadIdx.x % 32) ^ mask);
 }
+template <class T>
+static T __shfl_down_sync(uint32_t, T value, uint32_t distance) {
+  return from_lane(value, min(threadIdx.x % 32 + distance, 31u));
+}
 static uint32_t __ballot_sync(uint32_t, bool value) {
   exchanged[threadIdx.x] = value;
   __syncwarp();
@@ -123,6 +133,8 @@ static uint32_t __ballot_sync(uint32_t, bool value) {
   __syncwarp();
   return bits;
 }
+template <class T> static T __ldcs(const T *at) { return *at; }
+static int __popc(uint32_t bits) { return __builtin_popcount(bits); }
 static int __ffs(uint32_t bits) { return __builtin_ffs(int(bits)); }
 
 template <class T> static T atomicCAS(T *at, T old, T next) {
@@ -140,5 +152,17 @@ template <class T, class U> static T atomicAdd(T *at, U value) {
 static uint32_t atomicOr(uint32_t *at, uint32_t bits) {
   uint32_t found = *at;
   *at |= bits;
+  return found;
+}
+template <class T> static T atomicMin(T *at, T value) {
+  take_turns();
+  T found = *at;
+  *at = min(found, value);
+  return found;
+}
+template <class T> static T atomicExch(T *at, T value) {
+  take_turns();
+  T found = *at;
+  *at = value;
   return found;
 }

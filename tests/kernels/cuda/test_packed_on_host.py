@@ -34,28 +34,6 @@ THREADS = 64
 ALL_SENT, SOME_SENT = 3, 1
 """Which records are read: `SenderFilter`."""
 
-DEVICE = r"""
-#define __global__
-#define __launch_bounds__(...)
-#define __grid_constant__
-static struct { uint32_t x = 1; } gridDim;
-template <class T> static T __ldcs(const T *at) { return *at; }
-static int __popc(uint32_t bits) { return __builtin_popcount(bits); }
-template <class T> static T __shfl_down_sync(uint32_t, T value, uint32_t distance) {
-  return from_lane(value, min(threadIdx.x % 32 + distance, 31u));
-}
-static uint32_t atomicMin(uint32_t *at, uint32_t value) {
-  uint32_t found = *at;
-  *at = min(found, value);
-  return found;
-}
-static uint32_t atomicExch(uint32_t *at, uint32_t value) {
-  uint32_t found = *at;
-  *at = value;
-  return found;
-}
-"""
-
 RUN = """
 extern "C" void run(uint32_t way, void *edges, void *packed, uint32_t num_owned, uint32_t filter, uint32_t *degrees,
                     uint8_t *status, uint32_t *sent, uint32_t *next_sent, void *records, uint32_t *lists,
@@ -103,7 +81,7 @@ def library(column: str) -> ctypes.CDLL:
     if compiler is None:
         pytest.skip("no C++ compiler (c++, g++, clang++)")
     parts = [(SUPPORT / "host_threads.hpp").read_text().replace("uint64_t words[2];", "uint32_t x, y, z, w;")]
-    parts += [DEVICE, text_of("edges.cuh"), text_of("packed_rows.cuh")]
+    parts += [text_of("edges.cuh"), text_of("packed_rows.cuh")]
     parts += [(SUPPORT / "host_packed.hpp").read_text(), text_of("gather.cuh")]
     parts += [text_of(f"{name}.cuh") for name in ("gather_packed", "gather_heads", "scatter_packed")]
     with tempfile.TemporaryDirectory() as folder:

@@ -26,19 +26,6 @@ ALL_BRING, SOME_SENT = 3, 1
 """Which records are read: `SenderFilter`."""
 
 DEVICE = r"""
-#define __global__
-#define __grid_constant__
-static struct { uint32_t x = 1; } gridDim;
-template <class T> static T __ldcs(const T *at) { return *at; }
-static int __popc(uint32_t bits) { return __builtin_popcount(bits); }
-template <class T> static T __shfl_down_sync(uint32_t, T value, uint32_t distance) {
-  return from_lane(value, min(threadIdx.x % 32 + distance, 31u));
-}
-static uint32_t atomicMin(uint32_t *at, uint32_t value) {
-  uint32_t found = *at;
-  *at = min(found, value);
-  return found;
-}
 // Lanes of a warp that are not all there each stand alone.
 static uint32_t __activemask() { return 1u << threadIdx.x % 32; }
 static uint32_t ballot_of(uint32_t lanes, bool value) {
