@@ -297,7 +297,8 @@ def share_out(
         num_shares: Blocks that are resident at once.
         cost: What slices take.
 
-    >>> shares = share_out(np.array([4, 4, 4]), np.zeros(3, np.bool_), np.array([0, 0, 1]), 2)
+    >>> given = np.array([4, 4, 4]), np.zeros(3, np.bool_), np.array([0, 0, 1])
+    >>> shares = share_out(*given, 2, Cost(segment=6000.0))
     >>> shares.first_tasks.tolist(), shares.segments.tolist(), shares.runs[:, [0, 32]].tolist()
     ([0, 1, 2], [0, 1], [[0, 2], [2, 3]])
     """

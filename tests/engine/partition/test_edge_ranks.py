@@ -156,6 +156,7 @@ def test_copies_and_what_crosses_are_asked_for(monkeypatch: pytest.MonkeyPatch) 
     """K5 on two ranks, of 3 and 2 vertices: each looks at all rows of the other's, of 4 edges each."""
     asked: list[dict[str, int]] = []
     monkeypatch.setattr(gpu_graph, "check_fits", asked.append)
+    monkeypatch.setattr(gpu_memory, "fits", lambda num_bytes: False)
     monkeypatch.setattr(gpu_memory, "check_fits", asked.append)
     run_ranks(2, lambda group: run(EdgeTriangles(), BATTERY["complete_5"].build(group=group), device="cuda"))
     for purpose, expected in (
