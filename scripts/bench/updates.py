@@ -4,7 +4,7 @@
     python scripts/bench/updates.py --device cuda --scale 22 --grid 4000
 
 Batches are inserts of random edges, deletes of random edges, and both; on a grid near the corner that is far from the
-source. First a stream takes them one after another (`in_a_row_ms`). On CPU cores another stream then takes turns with
+source. First a stream takes them one after another (`successive_ms`). On CPU cores another stream then takes turns with
 `graph.apply` alone and the fastest full run on the version, whose arrays are laid out, so that each finds its caches
 cold. On a GPU, where to lay a version out takes seconds, one stream takes all batches of a program, and full runs are
 timed on the last version. Times are medians of `--repeats` batches, of which the first is not counted, and of full runs
@@ -131,7 +131,7 @@ def measure(
     times, paths = Times(), []
     with sigps.stream(program, graph, **options) as live:
         for inserts, deletes in batches:
-            paths.append(times.of("in_a_row_ms", live.apply, inserts=inserts, deletes=deletes).path)
+            paths.append(times.of("successive_ms", live.apply, inserts=inserts, deletes=deletes).path)
     take_turns(program, key, graph, batches, options, times)
     about = {"work": type(program).__name__, "graph": name, "batch": size, "kind": kind}
     show(about, times.medians(), paths, table, "apply_and_run_ms")
@@ -165,7 +165,7 @@ def measure_on_gpu(
     with sigps.stream(program, graph, device="cuda") as live:
         for of, drawn in batches.items():
             for inserts, deletes in drawn:
-                result = times[of].of("in_a_row_ms", live.apply, inserts=inserts, deletes=deletes)
+                result = times[of].of("successive_ms", live.apply, inserts=inserts, deletes=deletes)
                 paths[of].append(result.path)
                 del result
         found = sigps.run(program, live.graph, device="cuda")
@@ -180,7 +180,7 @@ def measure_on_gpu(
     least = round(min(full.seconds["full_run_ms"]) * 1e3, 2)
     for of in batches:
         about = {"work": type(program).__name__, "graph": name, "batch": of[0], "kind": of[1]}
-        show(about, times[of].medians() | {"full_run_ms": least}, paths[of], table, "in_a_row_ms")
+        show(about, times[of].medians() | {"full_run_ms": least}, paths[of], table, "successive_ms")
 
 
 def take_turns(

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from host_cpp import FOLDER, find_compiler
 
-__all__ = ["host_kernels"]
+__all__ = ["entries_of", "host_kernels", "kernels_of", "library_of", "text_of"]
 
 THREADS = 64
 
@@ -61,7 +61,9 @@ inline void wait_for_all(Barrier *, uint32_t &generation) { generation++; __sync
 def host_kernels(file: str, macros: Mapping[str, str]) -> dict[str, Any]:
     """Return the kernels of a file by name, with the `launch` of `device.cuda.Kernel`."""
     library = _library(file, tuple(sorted((macros | {"SIGPS_THREADS": str(THREADS)}).items())))
-    return {name: SimpleNamespace(launch=_launcher(library, name)) for name in _kernels(file)}
+    return {
+        name: SimpleNamespace(launch=_launcher(library, name)) for name in kernels_of(text_of(f"{file}.cu"))
+    }
 
 
 def _launcher(library: ctypes.CDLL, name: str) -> Any:
@@ -77,14 +79,18 @@ def _launcher(library: ctypes.CDLL, name: str) -> Any:
     return launch
 
 
-def _text(file: str) -> str:
-    return (FOLDER / f"{file}.cu").read_text()
+def text_of(name: str) -> str:
+    """Return the text of a file of kernels, without what it includes."""
+    left_out = '#include "', "#pragma once", "extern __shared__ uint4 shared_cache"
+    lines = (FOLDER / name).read_text().splitlines()
+    return "\n".join(line for line in lines if not line.startswith(left_out))
 
 
-def _kernels(file: str) -> dict[str, list[str]]:
-    """Return the types of the kernels' parameters."""
-    plain = " ".join(re.sub(r"//.*", "", _text(file)).split())
-    found = re.findall(r'extern "C" __global__ void __launch_bounds__\([^)]*\) (\w+)\((.*?)\) {', plain)
+def kernels_of(text: str) -> dict[str, list[str]]:
+    """Return the types of the parameters of the kernels in a text."""
+    plain = " ".join(re.sub(r"//.*", "", text).split())
+    bounds = r"(?:__launch_bounds__\([^)]*\) )?"
+    found = re.findall(rf'extern "C" __global__ void {bounds}(\w+)\((.*?)\) {{', plain)
     return {
         name: [
             re.sub(r"(const )?__grid_constant__ ", "", parameter.strip()).rsplit(" ", 1)[0]
@@ -95,27 +101,33 @@ def _kernels(file: str) -> dict[str, list[str]]:
     }
 
 
-@functools.cache
-def _library(file: str, macros: tuple[tuple[str, str], ...]) -> ctypes.CDLL:
-    compiler = find_compiler()
-    if compiler is None:
-        pytest.skip("no C++ compiler (c++, g++, clang++)")
-    threads = (Path(__file__).parent / "host_threads.hpp").read_text()
-    headers = ("edges.cuh", *re.findall(r'#include "(packed_rows.cuh)"', _text(file)))
-    parts = [threads, _DEVICE, *((FOLDER / header).read_text() for header in headers), _text(file)]
-    text = "\n".join(
-        line
-        for part in parts
-        for line in part.splitlines()
-        if not line.startswith(('#include "', "#pragma once"))
-    )
-    for name, types in _kernels(file).items():
+def entries_of(kernels: Mapping[str, Sequence[str]]) -> str:
+    """Return functions `run_NAME` that run kernels by one block, of pointers to their parameters."""
+    text = ""
+    for name, types in kernels.items():
         given = ", ".join(f"void *p{i}" for i in range(len(types)))
         passed = ", ".join(f"*({t} *)p{i}" for i, t in enumerate(types))
         text += f'\nextern "C" void run_{name}({given}) {{ run_block([&] {{ {name}({passed}); }}); }}'
+    return text
+
+
+def library_of(parts: Sequence[str], macros: Mapping[str, Any]) -> ctypes.CDLL:
+    """Compile a text for the host, and load it; skip the test where there is no compiler."""
+    compiler = find_compiler()
+    if compiler is None:
+        pytest.skip("no C++ compiler (c++, g++, clang++)")
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "kernels.cpp").write_text(text)
-        defines = [f"-D{name}={value}" for name, value in macros]
+        (Path(folder) / "kernels.cpp").write_text("\n".join(parts))
+        defines = [f"-D{name}={value}" for name, value in macros.items()]
         command = [compiler, "-std=c++20", "-O1", "-w", "-shared", "-fPIC", *defines]
         subprocess.run([*command, "kernels.cpp", "-o", "kernels.so"], cwd=folder, check=True)
         return ctypes.CDLL(str(Path(folder) / "kernels.so"))
+
+
+@functools.cache
+def _library(file: str, macros: tuple[tuple[str, str], ...]) -> ctypes.CDLL:
+    text = text_of(f"{file}.cu")
+    headers = ("edges.cuh", *re.findall(r'#include "(packed_rows.cuh)"', (FOLDER / f"{file}.cu").read_text()))
+    threads = (Path(__file__).parent / "host_threads.hpp").read_text()
+    parts = [threads, _DEVICE, *(text_of(header) for header in headers), text, entries_of(kernels_of(text))]
+    return library_of(parts, dict(macros))

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from host_cpp import FOLDER, find_compiler
-from host_kernels import host_kernels
+from host_kernels import host_kernels, library_of, text_of
 
 from sigps.compiler.cuda.compile import c_type
 from sigps.engine.gpu.packed_edges import NO_PAGE
@@ -66,31 +63,14 @@ extern "C" void run(uint32_t way, void *edges, void *packed, uint32_t num_owned,
 """
 
 
-def text_of(name: str) -> str:
-    lines = (FOLDER / name).read_text().splitlines()
-    return "\n".join(
-        line
-        for line in lines
-        if not line.startswith(('#include "', "#pragma once", "extern __shared__ uint4 shared_cache"))
-    )
-
-
 @functools.cache
 def library(column: str) -> ctypes.CDLL:
-    compiler = find_compiler()
-    if compiler is None:
-        pytest.skip("no C++ compiler (c++, g++, clang++)")
     parts = [(SUPPORT / "host_threads.hpp").read_text().replace("uint64_t words[2];", "uint32_t x, y, z, w;")]
     parts += [text_of("edges.cuh"), text_of("packed_rows.cuh")]
     parts += [(SUPPORT / "host_packed.hpp").read_text(), text_of("gather.cuh")]
     parts += [text_of(f"{name}.cuh") for name in ("gather_packed", "gather_heads", "scatter_packed")]
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "packed.cpp").write_text("\n".join([*parts, RUN]))
-        defines = [f"-DSIGPS_THREADS={THREADS}", "-DSIGPS_HEADS=1"]
-        defines += [f"-DSIGPS_COLUMN={column}"] if column else []
-        command = [compiler, "-std=c++20", "-O1", "-w", "-shared", "-fPIC", *defines]
-        subprocess.run([*command, "packed.cpp", "-o", "packed.so"], cwd=folder, check=True)
-        return ctypes.CDLL(str(Path(folder) / "packed.so"))
+    macros = {"SIGPS_THREADS": THREADS, "SIGPS_HEADS": 1}
+    return library_of([*parts, RUN], macros | ({"SIGPS_COLUMN": column} if column else {}))
 
 
 def drawn(num_rows: int, page_arcs: int, column: Any, rng: np.random.Generator) -> tuple[Any, list[Any], Any]:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import re
-import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from host_cpp import FOLDER, find_compiler
 from host_gpu import use_host_as_gpu
+from host_kernels import entries_of, kernels_of, library_of, text_of
 from numpy.typing import NDArray
 
 from sigps.engine.gpu.tiles import TiledEdges, tiled_edges
@@ -60,40 +57,13 @@ extern "C" void pull(void *edges, void *tiles, uint32_t num_owned, uint32_t num_
 """
 
 
-def text_of(name: str) -> str:
-    lines = (FOLDER / name).read_text().splitlines()
-    return "\n".join(
-        line
-        for line in lines
-        if not line.startswith(('#include "', "#pragma once", "extern __shared__ uint4 shared_cache"))
-    )
-
-
 @functools.cache
 def library(num_words: int, all_pass: bool) -> ctypes.CDLL:
-    compiler = find_compiler()
-    if compiler is None:
-        pytest.skip("no C++ compiler (c++, g++, clang++)")
     layout = text_of("tile_layout.cu")
     parts = [(SUPPORT / "host_threads.hpp").read_text(), DEVICE, text_of("edges.cuh"), layout]
     parts += [(SUPPORT / "host_tiles.hpp").read_text(), text_of("gather.cuh"), text_of("tiles.cuh"), RUN]
-    plain = " ".join(re.sub(r"//.*", "", layout).split())
-    for name, parameters in re.findall(r'extern "C" __global__ void (\w+)\((.*?)\) {', plain):
-        types = [
-            re.sub(r"(const )?__grid_constant__ ", "", parameter.strip()).rsplit(" ", 1)[0]
-            + (" *" if "*" in parameter.rsplit(" ", 1)[1] else "")
-            for parameter in parameters.split(",")
-        ]
-        given = ", ".join(f"void *p{i}" for i in range(len(types)))
-        passed = ", ".join(f"*({t} *)p{i}" for i, t in enumerate(types))
-        parts.append(f'extern "C" void run_{name}({given}) {{ run_block([&] {{ {name}({passed}); }}); }}')
     macros = {"SIGPS_THREADS": 1024, "SIGPS_WORDS": num_words, "SIGPS_ALL_PASS": int(all_pass)}
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "tiles.cpp").write_text("\n".join(parts))
-        defines = [f"-D{name}={value}" for name, value in macros.items()]
-        command = [compiler, "-std=c++20", "-O1", "-w", "-shared", "-fPIC", *defines]
-        subprocess.run([*command, "tiles.cpp", "-o", "tiles.so"], cwd=folder, check=True)
-        return ctypes.CDLL(str(Path(folder) / "tiles.so"))
+    return library_of([*parts, entries_of(kernels_of(layout))], macros)
 
 
 def laid_out(rows: list[NDArray[np.int64]], tiling: Tiling, kernels: ctypes.CDLL) -> TiledEdges:
