@@ -1,6 +1,6 @@
 """Compare `asynchronous="auto"` with supersteps as they are written, on many graphs.
 
-    python scripts/bench/auto.py --device cpu ../shared/data/*.xz rmat-16 grid-500
+    python scripts/bench/auto.py --device cpu data/*.xz rmat-16 grid-500
 
 A graph is a file, `rmat-SCALE` or `grid-ROWS`; a file whose first letters are those of a directed graph is read as one
 (`DIRECTED`). Each edge gets weights by its ends: whole ones for `SSSP`, and others for `Lengths`. Programs are PageRank
