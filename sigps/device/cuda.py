@@ -32,7 +32,9 @@ __all__ = [
     "limit_memory",
     "map_host_page",
     "num_gpus",
+    "on_gpu",
     "reachable",
+    "uuid_of",
     "what_is_missing",
     "word_reader",
 ]
@@ -130,6 +132,15 @@ def _bus_id(ordinal: int) -> str:
     return name.decode() if isinstance(name, bytes) else str(name)
 
 
+def uuid_of(ordinal: int) -> str:
+    """Return the name of a GPU that `CUDA_VISIBLE_DEVICES` takes in every process, as in `GPU-...`."""
+    import uuid
+
+    import cupy
+
+    return f"GPU-{uuid.UUID(bytes=bytes(cupy.cuda.runtime.getDeviceProperties(ordinal)['uuid'][:16]))}"
+
+
 @functools.cache
 def reachable(gpu: Gpu) -> tuple[str, ...]:
     """Return the bus ids of the other GPUs of this host whose memory a GPU can write to."""
@@ -176,6 +187,17 @@ def map_host_page(address: int) -> int:
     if code != driver.CUresult.CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED:
         checked((code,))
     return int(checked(driver.cuMemHostGetDevicePointer(address, 0)))
+
+
+@functools.cache
+def _page_on_gpu(gpu: Gpu, address: int) -> int:
+    return map_host_page(address)
+
+
+def on_gpu(gpu: Gpu, address: int) -> int:
+    """Return where the current GPU reads a word of this process; its page stays mapped, and must stay there."""
+    begin = address & ~(mmap.PAGESIZE - 1)
+    return _page_on_gpu(gpu, begin) + address - begin
 
 
 def word_reader(gpu: Gpu, address: int) -> Callable[[], int]:

@@ -132,7 +132,7 @@ class Engine(Protocol):
 
         Args:
             seconds: How many.
-            awaited: [1]; while it is not 0 a lease may end after the superstep that it is in.
+            awaited: [1]; while it is not 0 a lease ends after the superstep that it is in, or soon after.
         """
         ...
 

@@ -65,7 +65,7 @@ class SharedDevice:
         lock: threading.RLock,
         ordinal: int | None = None,
     ) -> None:
-        self.name, self.engine, self.threads = name, engine, threads
+        self.name, self.engine, self.threads, self.ordinal = name, engine, threads, ordinal
         self.policy: TurnPolicy = "fair_share"
         self.on_first_lease: Callable[[Run], None] = lambda _: None
         self.streams, self.preparing = Streams(ordinal), threading.Lock()
@@ -189,7 +189,7 @@ class SharedDevice:
             chosen = choose_job(self.policy, [about for about, _ in ready.values()], last=self._last)
             others = [] if chosen is None else [ready[chosen][1]]
         if others == [run]:
-            first.awaited[0] = 1  # which engines on CPU cores look at
+            first.awaited[0] = 1
 
     def _grant(self) -> None:
         while self._waiting and len(self._holders) < self._most_holders:

@@ -90,12 +90,14 @@ class Dispatcher:
         """
         with self.lock:
             job = make(self.next_number)
-            for number, budget in enumerate(self.budgets):
+            pairs = zip(self.devices, self.budgets, strict=True)
+            budgets = [budget for device, budget in pairs if _may_run(job, device)]
+            for budget in budgets:
                 try:
                     budget.check(_layout(job), job.estimate)
                     break
                 except ConfigError:
-                    if number == len(self.budgets) - 1:
+                    if budget is budgets[-1]:
                         raise
             self.next_number += 1
             mine = self.tenants[job.tenant]
@@ -245,8 +247,8 @@ class Dispatcher:
         """Return a device as `choose_gpu` sees it: bytes left once the job is there, negative where it does not fit."""
         budget, device = self.budgets[number], self.devices[number]
         missing = budget.missing_bytes(key, job.estimate)
-        if isinstance(job, OwnJob) and device.engine == "cuda":
-            missing = budget.num_bytes  # a process of its own has no GPU
+        if not _may_run(job, device):
+            missing = budget.num_bytes
         here = [other for other in self.running.values() if other.device_name == device.name]
         return GpuLoad(
             -missing if missing else budget.free_bytes,
@@ -383,6 +385,10 @@ def _layout(job: Job) -> tuple[int, str]:
     declared = job.program.declaration
     way = "both" if declared.both_ways else "directed" if declared.directed else "undirected"
     return id(job.graph), way
+
+
+def _may_run(job: Job, device: SharedDevice) -> bool:
+    return not isinstance(job, OwnJob) or job.code.runs_on(device.engine)
 
 
 def _kind(job: Job, device: SharedDevice) -> tuple[str, str, str]:

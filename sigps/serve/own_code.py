@@ -42,6 +42,7 @@ class OwnCode:
         num_bytes: Of its private memory.
         lease_seconds: The most that a lease may take.
         cpu_seconds: The most that all its threads may compute.
+        gpu_bytes: Of the GPU on which it runs, its own copy of the graph there among them; 0: it runs on CPU cores.
     """
 
     program: str
@@ -50,6 +51,11 @@ class OwnCode:
     num_bytes: int
     lease_seconds: float
     cpu_seconds: int
+    gpu_bytes: int = 0
+
+    def runs_on(self, engine: str) -> bool:
+        """Tell whether it runs on such a device."""
+        return (engine == "cuda") == (self.gpu_bytes > 0)
 
 
 class KeptTables:
@@ -144,6 +150,7 @@ class OwnJob(Job):
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
+                    env=None if device.ordinal is None else only_gpu(device.ordinal),
                     start_new_session=True,
                 )
             try:
@@ -171,7 +178,7 @@ class OwnJob(Job):
             "lease_seconds": turns.lease_seconds,
             "device": device.engine,
             "threads": device.threads,
-            "options": dict(self.options),
+            "options": {**self.options, **({"device_memory": code.gpu_bytes} if code.gpu_bytes else {})},
             "graph": graph.about,
         }
         send_frame(connection, task)
@@ -246,6 +253,13 @@ class OwnJob(Job):
             return f"was ended: it computed for more than {self.code.cpu_seconds:,} s (own_code: cpu_seconds)"
         name = signal.Signals(found.si_status).name
         return f"died by {name}; it may take {self.code.num_bytes:,} bytes (own_code: memory)"
+
+
+def only_gpu(ordinal: int) -> dict[str, str]:
+    """Return the environment of a process that is to see one GPU of this one, as its only one."""
+    from sigps.device.cuda import uuid_of
+
+    return {**os.environ, "CUDA_VISIBLE_DEVICES": uuid_of(ordinal)}
 
 
 def _sealed(descriptors: list[int]) -> KeptTables:

@@ -17,8 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from sigps.engine.stats import SuperstepStats
 from sigps.job.importing import import_program
 from sigps.job.run import run
@@ -32,7 +30,7 @@ from sigps.serve.wire import (
     send_tables,
     tables_of,
 )
-from sigps.system.turns import taking_turns
+from sigps.system.turns import awaited_word, taking_turns
 
 __all__ = ["main"]
 
@@ -43,7 +41,7 @@ class AskedTurns:
     """The turns of a run in this process: each is asked for over a socket (`system.turns.Turns`)."""
 
     def __init__(self, connection: socket.socket, lease_seconds: float) -> None:
-        self.lease_seconds, self.awaited = lease_seconds, np.zeros(1, np.uint32)  # nobody is known to wait
+        self.lease_seconds, self.awaited = lease_seconds, awaited_word(0)  # nobody is known to wait
         self.supersteps = 0
         self._connection = connection
 

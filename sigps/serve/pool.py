@@ -260,12 +260,13 @@ class Pool:
         memory: int | str = "2GB",
         lease_seconds: float = 60.0,
         cpu_seconds: int = 3600,
+        gpu_memory: int | str | None = None,
         tenant: str = "",
         weight: float | None = None,
         priority: int = 0,
         **options: Any,
     ) -> Job:
-        """Take a job whose code this process does not import: it runs in a process of its own, on CPU cores.
+        """Take a job whose code this process does not import: it runs in a process of its own.
 
         That process can read the graph, and nothing else of this one. What it does by accident harms no other job: a
         crash, an endless loop or an array too large ends it, and the job fails with the reason. It runs as this user:
@@ -279,27 +280,40 @@ class Pool:
             memory: The most bytes of private memory of the process; the job is admitted by them.
             lease_seconds: The most that a lease may take; then the process is ended.
             cpu_seconds: The most that all its threads may compute.
+            gpu_memory: The most bytes that it takes of a GPU of the pool, beside those of CUDA itself; its copy of the
+                graph there is among them. None: it runs on CPU cores.
             tenant: Whose job it is.
             weight: The tenant's share from now on; 1 at first.
             priority: Among the tenant's jobs.
             options: As in `submit`.
 
         Raises:
-            ConfigError: If an option is wrong, the pool has no device of CPU cores, or the bytes never fit.
+            ConfigError: If an option is wrong, the pool has no such device, or the bytes never fit.
         """
         check_job(tenant, weight, priority, options)
         where = os.path.abspath(folder or os.getcwd())
         check_own_code(program, params or {}, where, lease_seconds, cpu_seconds)
-        if all(device.engine == "cuda" for device in self._devices):
-            raise ConfigError(
-                "own code runs on CPU cores yet, and this pool has none: devices=['cuda', 'cpu']"
-            )
         code = OwnCode(
-            program, dict(params or {}), where, bytes_of(memory, "memory"), lease_seconds, cpu_seconds
+            program,
+            dict(params or {}),
+            where,
+            bytes_of(memory, "memory"),
+            lease_seconds,
+            cpu_seconds,
+            0 if gpu_memory is None else bytes_of(gpu_memory, "gpu_memory"),
         )
+        if not any(code.runs_on(device.engine) for device in self._devices):
+            raise ConfigError(
+                "gpu_memory= is for a pool with a GPU, and this one has none"
+                if code.gpu_bytes
+                else "this pool has no CPU cores: give own code gpu_memory=, or the pool devices=['cuda', 'cpu']"
+            )
         with self._lock:
             found = self._graph(graph)
-        needed = Estimate({"its process": code.num_bytes}, code.num_bytes, bytes_to_share(found), None)
+        if code.gpu_bytes:
+            needed = Estimate({"its process": code.gpu_bytes}, code.gpu_bytes, 0, None)
+        else:
+            needed = Estimate({"its process": code.num_bytes}, code.num_bytes, bytes_to_share(found), None)
         return self._take(
             lambda number: OwnJob(
                 number, code, graph, found, tenant, priority, needed, dict(options), self._dispatcher.cancel

@@ -23,11 +23,15 @@ __all__ = ["HttpSection", "OwnCodeSection", "PoolFile", "TenantSection", "read_p
 
 
 class OwnCodeSection(Section):
-    """What a process of a tenant's own code may take: private memory, seconds of a lease, and of all threads."""
+    """What a process of a tenant's own code may take: private memory, seconds of a lease, and of all threads.
+
+    With `gpu_memory` it runs on a GPU, of which it may take so much.
+    """
 
     memory: int | str = "2GB"
     lease_seconds: Annotated[float, Field(gt=0)] = 60.0
     cpu_seconds: Count = 3600
+    gpu_memory: int | str | None = None
 
 
 class TenantSection(Section):
@@ -141,6 +145,8 @@ def read_pool_file(path: str | Path, socket: str | None = None) -> PoolFile:
             bytes_of(tenant.memory, f"{path}: memory of tenant {name}")
         if tenant.own_code is not None:
             bytes_of(tenant.own_code.memory, f"{path}: memory of own_code of tenant {name}")
+            if tenant.own_code.gpu_memory is not None:
+                bytes_of(tenant.own_code.gpu_memory, f"{path}: gpu_memory of own_code of tenant {name}")
     where = default_socket() if keys.socket is None else str(folder / Path(keys.socket).expanduser())
     memory = None if keys.memory is None else bytes_of(keys.memory, f"{path}: memory")
     snapshots = None if keys.snapshots is None else str(folder / Path(keys.snapshots).expanduser())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import mmap
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Protocol
@@ -12,11 +13,11 @@ from numpy.typing import NDArray
 
 __all__ = ["Turns", "awaited_word", "current_turns", "taking_turns"]
 
-_words = np.zeros(1024, np.uint32)
+_words = np.frombuffer(mmap.mmap(-1, mmap.PAGESIZE), np.uint32)
 
 
 def awaited_word(number: int) -> NDArray[np.uint32]:
-    """Return a word for `Turns.awaited`, [1].
+    """Return a word for `Turns.awaited`, [1], that GPUs may read, too: it lies in a page of such words.
 
     Runs whose numbers are a thousand apart share one: a lease of one may then end sooner than it must.
     """

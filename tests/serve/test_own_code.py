@@ -12,14 +12,15 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from processes import wait_until_gone
 
 import sigps
-from sigps import ConfigError, Graph, ServerError
-from sigps.apps import SSSP, PageRank
+from sigps import ConfigError, DeviceError, Graph, ServerError
+from sigps.apps import BFS, SSSP, PageRank
 from sigps.cli import main as cli
 from sigps.serve.own_code import OwnJob
 from sigps.serve.pool_file import read_pool_file
@@ -299,3 +300,45 @@ def test_it_ends_with_a_server_that_is_killed(folder: Path) -> None:
     server.kill()
     server.communicate()
     wait_until_gone([int((folder / "asleep").read_text())])
+
+
+def test_own_code_needs_a_device_of_its_kind(folder: Path) -> None:
+    with sigps.pool("cpu") as pool:
+        pool.graph("rmat", GRAPH)
+        with pytest.raises(ConfigError, match="gpu_memory= is for a pool with a GPU, and this one has none"):
+            pool.submit_own("own.py:Hops", "rmat", folder=folder, params={"source": 3}, gpu_memory="1GB")
+        with pytest.raises(ConfigError, match="gpu_memory"):
+            pool.submit_own("own.py:Hops", "rmat", folder=folder, params={"source": 3}, gpu_memory="much")
+
+
+@pytest.mark.gpu
+def test_own_code_runs_on_a_gpu(folder: Path) -> None:
+    about: Any = {"folder": folder, "memory": "16GB", "gpu_memory": "1GB"}
+    with sigps.pool(["cuda", "cpu"], quantum=0.002) as pool:
+        pool.graph("rmat", GRAPH)
+        jobs = [pool.submit_own("own.py:Hops", "rmat", params={"source": s}, **about) for s in (3, 5)]
+        on_cores = pool.submit_own("own.py:Hops", "rmat", folder=folder, params={"source": 3})
+        inside = pool.submit(SSSP(source=3), "rmat")
+        for job, source in zip(jobs, (3, 5), strict=True):
+            expected = sigps.run(BFS(source=source), GRAPH, device="cpu")["level"]
+            assert np.array_equal(job.result(120)["level"], expected)
+        assert np.array_equal(on_cores.result(60)["level"], jobs[0].result()["level"])
+        assert inside.result(60).reason == "converged"
+        devices = {row.number: row.device for row in pool.jobs()}
+        assert [devices[job.number] for job in (*jobs, on_cores)] == ["cuda 0", "cuda 0", "cpu 1"]
+        endless = pool.submit_own(
+            "sigps.apps:PageRank", "rmat", params={"iterations": 10**9, "tolerance": 0.0}, **about
+        )
+        while endless.supersteps == 0:
+            assert not endless.is_done()
+            time.sleep(0.01)
+        assert endless.cancel()
+        with pytest.raises(CancelledError):
+            endless.result(60)
+        again = pool.submit_own("own.py:Hops", "rmat", params={"source": 3}, **about)
+        assert np.array_equal(again.result(120)["level"], on_cores.result()["level"])
+        too_little = pool.submit_own(
+            "own.py:Hops", "rmat", params={"source": 3}, **{**about, "gpu_memory": "1kB"}
+        )
+        with pytest.raises(DeviceError, match="bytes"):
+            too_little.result(120)

@@ -296,7 +296,7 @@ def test_equal_jobs_of_a_gpu_share_no_arrays() -> None:
         result["component"][:] = -1
 
 
-@pytest.mark.parametrize("device", ["cpu", "python"])
+@pytest.mark.parametrize("device", ["cpu", "python", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_a_short_job_does_not_wait_for_a_long_lease(device: str) -> None:
     """The lease that goes on would take minutes; it ends after its superstep, and the run goes on afterwards."""
     with sigps.pool(device, quantum=600.0) as pool:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sigps.account import spent_on
 from sigps.compiler.program import Delivery, VertexProgram, compiling
-from sigps.device.cuda import Gpu
+from sigps.device.cuda import Gpu, on_gpu
 from sigps.device.transfers import copy_within, fill_with, send
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.compute_errors import KeptFault, error_of, id_of
@@ -234,10 +234,7 @@ class GpuEngine:
         return _last(self.launches(num_supersteps))
 
     def limit_time(self, seconds: float, awaited: NDArray[np.uint32]) -> bool:
-        """See `engine.contract`. The small-frontier kernel has no clock, nor has what hosts do between launches.
-
-        A lease on a GPU does not end for who waits: it is a launch, which takes `seconds` at most.
-        """
+        """See `engine.contract`. The small-frontier kernel has no clock, nor has what hosts do between launches."""
         by_host = self._master is not None and not self._asks_master
         if (
             self._exchange.size > 1
@@ -247,6 +244,7 @@ class GpuEngine:
         ):
             return False
         self._most_seconds, self._lease["most_time"] = seconds, max(1, int(seconds * 1e9))
+        self._lease["awaited"] = on_gpu(self._gpu, awaited.ctypes.data)
         if not self._has_turns:
             self._has_turns = True
             self._variant = self._compiled(self._running)

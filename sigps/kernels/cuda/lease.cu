@@ -124,6 +124,18 @@ __device__ void fold_totals(const Lease &lease, int64_t superstep,
     set_aggregates(lease, superstep, totals);
 }
 
+#if SIGPS_TURNS
+// Whether the host wants the lease to end. It takes about a microsecond to look
+// into its memory, so not every short superstep does. By one thread.
+__device__ bool is_awaited(const Lease &lease, uint64_t now) {
+  constexpr uint64_t EVERY = 100000; // nanoseconds
+  if (now - lease.control->looked_at < EVERY)
+    return false;
+  lease.control->looked_at = now;
+  return *static_cast<const volatile uint32_t *>(lease.awaited) != 0;
+}
+#endif
+
 // Derives the next superstep from what this one did. By one thread.
 __device__ void plan_next(const Lease &lease, const NextSuperstep &now,
                           const AllGpus &all_gpus) {
@@ -162,7 +174,8 @@ __device__ void plan_next(const Lease &lease, const NextSuperstep &now,
 #if SIGPS_TURNS
   uint64_t ended = nanoseconds();
   control->next.is_time_up =
-      ended - control->began + (ended - began) > lease.most_time;
+      ended - control->began + (ended - began) > lease.most_time ||
+      is_awaited(lease, ended);
 #endif
 #if SIGPS_MASTER
   run_master(lease, now, done.ran > 0, counts, control->next);
@@ -404,6 +417,7 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
   }
   if (thread_of_grid() == 0) { // no other thread reads these before a barrier
     lease.control->began = lease.control->last_time = nanoseconds();
+    lease.control->looked_at = lease.control->began;
     lease.control->num_stats = 0;
   }
   __syncthreads();

@@ -143,6 +143,7 @@ struct Control {
       128) Counters counters; // of this superstep; the last block empties them
   uint64_t began;             // the launch
   uint64_t last_time;
+  uint64_t looked_at; // lease.awaited
   uint64_t num_stats;
   uint64_t is_lost;
   int64_t lost_id;
@@ -264,10 +265,12 @@ struct Lease {
                                // or none
   uint32_t first_hot;          // the first lid of ghosts that are read often
   uint32_t num_hot;
-  uint32_t num_key_rows; // rows that may have more keys than a block's table
-  int64_t end;           // the first superstep not to run
-  uint64_t most_time;    // nanoseconds, with SIGPS_TURNS: a superstep begins
-                         // where one that takes as long as the last one fits
+  uint32_t num_key_rows;   // rows that may have more keys than a block's table
+  int64_t end;             // the first superstep not to run
+  uint64_t most_time;      // nanoseconds, with SIGPS_TURNS: a superstep begins
+                           // where one that takes as long as the last one fits
+  const uint32_t *awaited; // the host's, with SIGPS_TURNS: not 0 where no other
+                           // superstep is to begin
   uint64_t num_in_edges;
   uint64_t pull_cost; // in-edges and vertices, on all GPUs: what a pull passes
   uint64_t num_positions;       // of in_edges, by the edge schedule
