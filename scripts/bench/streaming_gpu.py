@@ -1,11 +1,13 @@
-"""Time runs on a GPU whose edges are on its host: packed pages beside unpacked rows, and in memory.
+"""Time runs on a GPU whose edges are on its host: against what the link allows, and each way of bringing edges.
 
-    python scripts/bench/streaming_gpu.py --scales 22 24
+    python scripts/bench/streaming_gpu.py --scales 24 26
 
-The graph (rmat, undirected) is drawn and packed here, rows by degree. Of PageRank the time is the median of a run's
-supersteps in which every edge matters; with "half" of the packed pages, or all ("kept"), device_memory leaves room on
-the device. Of searches it is that of all supersteps of a run, the median of five, and results must be equal. Writes a
-JSON file to `scripts/bench/results/` and prints a table.
+A graph (rmat, undirected, weights in 1 .. 255) is drawn on the GPU and packed here, rows by degree. What stays on the
+device beside vertices is a share of the packed edges ("kept"), by `device_memory`. Of PageRank a time is the median of
+a run's supersteps in which every edge matters; `at_link_ms` is what the packed bytes that cross would take at the
+measured rate of copies. Of searches a time is that of all supersteps of a run, the median of some; all ways must find
+the same. `memory` is what CuPy's pool took at most, of `device_memory`. Writes a JSON file to `scripts/bench/results/`
+and prints a table.
 """
 
 from __future__ import annotations
@@ -17,162 +19,219 @@ import time
 from pathlib import Path
 from typing import Any
 
+import cupy
 import numpy as np
 from facts import RESULTS, driver_version, machine_facts
-from measuring import Table
+from measuring import Table, check
 
 import sigps
-from sigps.apps import BFS, WCC, PageRank
+from sigps.apps import BFS, SSSP, WCC, KCore, PageRank
+from sigps.cli.plan.prediction import crossing_seconds
+from sigps.compiler.frontend.analysis import analyse
+from sigps.device.cuda import find_gpu, limit_memory
+from sigps.engine.contract import RunOptions
 from sigps.errors import DeviceError
+from sigps.graph.generators.drawn_store import write_drawn
+from sigps.graph.generators.generate import edge_stream
+from sigps.job.streaming import decide_streaming
 
 SUPERSTEPS = 12
-_WAYS = {
-    "packed": "packed on the host",
-    "bulk": "packed on the host, all read each time",
-    "half": "packed, half on the GPU",
-    "kept": "packed on the GPU",
-    "rows": "unpacked on the host",
-    "memory": "unpacked on the GPU",
+PROGRAMS: dict[str, sigps.Vertex] = {
+    "PageRank": PageRank(iterations=SUPERSTEPS),
+    "BFS": BFS(source=1),
+    "WCC": WCC(),
+    "SSSP": SSSP(source=1),
+    "KCore": KCore(),
 }
 
 
 def main() -> None:
     """Run the benchmark that the arguments describe."""
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--scales", type=int, nargs="+", default=[22], help="of the recursive-matrix graphs")
-    options.add_argument("--folder", help="where stores are written")
-    options.add_argument("--ways", nargs="+", default=["memory", "packed", "bulk", "half", "kept", "rows"])
-    options.add_argument("--output", type=Path, default=RESULTS / "streaming-gpu.json", help="the JSON file")
-    given = options.parse_args()
-    table = Table(given.output, machine_facts() | facts_of_gpu())
+    given = arguments()
+    facts = machine_facts() | ({"commit": given.commit} if given.commit else {})
+    rate = link_rate()
+    table = Table(given.output, facts | facts_of_gpu() | {"link": f"{rate:.1f} GB/s"})
     for scale in given.scales:
+        name = f"kron-{scale}"
         with tempfile.TemporaryDirectory(dir=given.folder) as folder:
             store = Path(folder) / "store"
-            write(store, scale)
-            measure_sums(table, scale, store, given.ways)
-            measure_searches(table, f"kron-{scale}", store, given.ways, {"BFS": BFS(source=1), "WCC": WCC()})
+            least = draw(table, name, store, scale, given.programs)
+            for kept in given.kept:
+                graph = sigps.load(store, verify="none")
+                for work in given.programs:
+                    if work == "PageRank":
+                        measure_sums(table, name, graph, kept, least[work], rate)
+                    elif kept in given.kept_of_searches:
+                        options = kept, least[work], given.ways, given.repeats
+                        measure_search(table, name, graph, work, *options)
+                del graph
+    table.note("link after", f"{link_rate():.1f} GB/s")
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--scales", type=int, nargs="+", default=[22], help="of the recursive-matrix graphs")
+    options.add_argument("--programs", nargs="+", default=["PageRank", "BFS", "WCC", "SSSP"])
+    options.add_argument("--kept", type=float, nargs="+", default=[0, 0.125, 0.5], help="for PageRank")
+    options.add_argument("--kept-of-searches", type=float, nargs="+", default=[0.125])
+    options.add_argument("--ways", nargs="+", default=["auto", "bulk", "rows"], help="of searches")
+    options.add_argument("--repeats", type=int, default=5)
+    options.add_argument("--folder", help="where stores are written")
+    options.add_argument("--output", type=Path, default=RESULTS / "streaming-gpu.json", help="the JSON file")
+    options.add_argument("--commit", help="where this is no checkout")
+    return options.parse_args()
 
 
 def facts_of_gpu() -> dict[str, Any]:
-    """Return what the GPU is, and what its link reaches."""
-    from sigps.device.cuda import find_gpu
-
-    return {"gpu": find_gpu().name, "driver": driver_version(), "link": f"{link_rate()} GB/s"}
+    """Return what the GPU is."""
+    return {"gpu": find_gpu().name, "driver": driver_version()}
 
 
 def link_rate() -> float:
     """Return what copies from pinned memory to the device reach, in GB/s."""
-    import cupy
-
     size = 1 << 28
     pinned, target = cupy.cuda.alloc_pinned_memory(size), cupy.empty(size, dtype=cupy.uint8)
     source = np.frombuffer(pinned, np.uint8, size)
     source[:] = 1
     seconds = []
-    for _ in range(8):
+    for _ in range(16):
         cupy.cuda.runtime.deviceSynchronize()
         begin = time.perf_counter()
         target.set(source)
         cupy.cuda.runtime.deviceSynchronize()
         seconds.append(time.perf_counter() - begin)
-    return round(size / min(seconds) / 1e9, 1)
+    del target
+    cupy.get_default_memory_pool().free_all_blocks()
+    return size / min(seconds) / 1e9
 
 
-def write(store: Path, scale: int) -> None:
-    """Draw a graph and pack it."""
+def draw(table: Table, name: str, store: Path, scale: int, programs: list[str]) -> dict[str, int]:
+    """Draw a graph on the GPU and pack it, and return the least memory of programs that run on it."""
+    limit_memory(None)
     begin = time.perf_counter()
-    sigps.generate("rmat", scale=scale, seed=1, directed=False).save(store, packed=True, order="degree")
-    print(f"scale {scale}: drawn and packed in {time.perf_counter() - begin:.1f} s", flush=True)
-
-
-def measure_sums(table: Any, scale: int, store: Path, ways: list[str]) -> None:
-    """Run PageRank on a graph in each way, and add rows to the table."""
-    for way in ways:
-        if way == "bulk":  # as "packed" is
-            continue
-        graph = sigps.load(store)
-        assert graph.packed is not None
-        packed = graph.packed.rows.words.nbytes
-        asked: dict[str, Any] = {"stream": "never"} if way == "memory" else {"stream": "always"}
-        if way != "memory":
-            asked["transfer"] = "rows" if way == "rows" else "bulk"
-        if way in ("half", "kept"):
-            asked["device_memory"] = least_memory(graph) + (packed // 2 if way == "half" else packed)
-        begin = time.perf_counter()
-        found = run(graph, **asked)
-        first = time.perf_counter() - begin
-        found = run(graph, **asked)
-        steps = found.stats[2 : SUPERSTEPS - 1]
-        seconds = float(np.median([s.seconds for s in steps]))
-        read = 4 * graph.num_edges if way == "rows" else steps[0].bytes_read
-        row = {
-            "graph": f"kron-{scale}",
-            "work": "PageRank, a superstep",
-            "edges_are": _WAYS[way],
-            "edges": graph.num_edges,
-            "packed_bytes": packed,
-            "bytes_an_edge": round(read / graph.num_edges, 3),
-            "milliseconds": round(1e3 * seconds, 2),
-            "gigabytes_a_second": round(read / seconds / 1e9, 1),
-            "first_run_seconds": round(first, 1),
-            "largest_rank": float(np.asarray(found["rank"]).max()),
-        }
-        table.add(row, "  ".join(f"{name} {row[name]}" for name in list(row)[2:]))
-        del graph, found
-
-
-def measure_searches(
-    table: Any, name: str, store: Path, ways: list[str], programs: dict[str, sigps.Vertex]
-) -> None:
-    """Run searches on a graph in each way, and add rows to the table."""
-    expected: dict[str, dict[str, Any]] = {}
-    asked: dict[str, dict[str, str]] = {
-        "memory": {"stream": "never"},
-        "packed": {"stream": "always"},
-        "bulk": {"stream": "always", "transfer": "bulk"},
-        "rows": {"stream": "always", "transfer": "rows"},
+    report = write_drawn(edge_stream("rmat", scale=scale, seed=1, weights="random"), store, find_gpu())
+    seconds = time.perf_counter() - begin
+    graph = sigps.load(store, verify="none")
+    assert graph.packed is not None
+    rows = graph.packed.rows
+    row = {
+        "graph": name,
+        "work": "drawn and packed",
+        "arcs": report.edges_stored,
+        "seconds": round(seconds, 1),
     }
-    for way in (way for way in ways if way in asked):
-        graph = sigps.load(store)
-        for work, program in programs.items():
-            begin = time.perf_counter()
-            found = [sigps.run(program, graph, device="cuda", **asked[way])]
-            first = time.perf_counter() - begin
-            found += [sigps.run(program, graph, device="cuda", **asked[way]) for _ in range(5)]
-            values = {field: np.asarray(found[-1][field]) for field in found[-1].fields}
-            for field, value in expected.setdefault(work, values).items():
-                np.testing.assert_array_equal(values[field], value)
-            steps = [result.stats for result in found[1:]]
-            row = {
-                "graph": name,
-                "work": work,
-                "edges_are": _WAYS[way],
-                "edges": graph.num_edges,
-                "supersteps": len(steps[0]),
-                "megabytes_read": round(sum(s.bytes_read for s in steps[0]) / 1e6, 1),
-                "pages_left_out": sum(s.blocks_skipped for s in steps[0]),
-                "first_run_seconds": round(first, 1),
-                "search_ms": round(1e3 * float(np.median([sum(s.seconds for s in run) for run in steps])), 2),
-            }
-            if way in ("memory", "rows"):
-                row["megabytes_read"] = row["pages_left_out"] = "not counted"
-            table.add(row, "  ".join(f"{key} {value}" for key, value in list(row.items())[1:]))
-        del graph, found
+    row["packed_gigabytes"] = round(rows.words.nbytes / 1e9, 2)
+    row["bytes_an_arc"] = round(rows.words.nbytes / report.edges_stored, 3)
+    row["weight_bytes_an_arc"] = round(rows.columns["weight"].words.nbytes / report.edges_stored, 3)
+    table.add(row, text_of(row))
+    return {work: least_memory(PROGRAMS[work], graph) for work in programs}
 
 
-def run(graph: Any, **asked: Any) -> Any:
-    """Run PageRank on the GPU."""
-    program = PageRank(iterations=SUPERSTEPS)
-    return sigps.run(program, graph, device="cuda", precision="single", **asked)
+def measure_sums(table: Table, name: str, graph: sigps.Graph, kept: float, least: int, rate: float) -> None:
+    """Run PageRank, and add a row to the table."""
+    program = PROGRAMS["PageRank"]
+    asked: dict[str, Any] = {"stream": "always", "transfer": "bulk", "precision": "single"}
+    limit = least + int(kept * bytes_of_pages(program, graph))
+    predicted = predicted_seconds(program, graph, limit)
+    begin = time.perf_counter()
+    found = sigps.run(program, graph, device="cuda", device_memory=limit, **asked)
+    first = time.perf_counter() - begin
+    steps = found.stats[2 : SUPERSTEPS - 1]
+    seconds = float(np.median([s.seconds for s in steps]))
+    at_link = steps[0].bytes_read / rate / 1e9
+    row = {
+        "graph": name,
+        "work": "PageRank, a superstep",
+        "kept": kept,
+        "crossing_megabytes": round(steps[0].bytes_read / 1e6, 1),
+        "ms": round(1e3 * seconds, 2),
+        "at_link_ms": round(1e3 * at_link, 2),
+        "of_link": round(at_link / seconds, 3),
+        "planned_ms": round(1e3 * predicted, 2),
+        "memory": memory_of(limit),
+        "first_run_seconds": round(first, 1),
+    }
+    table.add(row, text_of(row))
 
 
-def least_memory(graph: Any) -> int:
+def measure_search(
+    table: Table,
+    name: str,
+    graph: sigps.Graph,
+    work: str,
+    kept: float,
+    least: int,
+    ways: list[str],
+    repeats: int,
+) -> None:
+    """Run a search in each way, and add a row to the table."""
+    program, expected = PROGRAMS[work], dict[str, Any]()
+    row: dict[str, Any] = {"graph": name, "work": work, "kept": kept}
+    for way in ways:
+        asked = {"stream": "always", "transfer": way}
+        limit = least + int(kept * bytes_of_pages(program, graph))
+        begin = time.perf_counter()
+        found = sigps.run(program, graph, device="cuda", device_memory=limit, **asked)
+        row[f"{way}_first_seconds"] = round(time.perf_counter() - begin, 1)
+        times = []
+        for _ in range(repeats):
+            found = sigps.run(program, graph, device="cuda", device_memory=limit, **asked)
+            times.append(sum(s.seconds for s in found.stats))
+        values = {field: np.asarray(found[field]) for field in found.fields}
+        for field, value in values.items():
+            check(np.array_equal(value, expected.setdefault(field, value)))
+        row[f"{way}_ms"] = round(1e3 * float(np.median(times)), 2)
+        row[f"{way}_megabytes"] = round(sum(s.bytes_read for s in found.stats) / 1e6, 1)
+        row[f"{way}_memory"] = memory_of(limit)
+        row["supersteps"] = len(found.stats)
+        print(f"  {way} {row[f'{way}_ms']} ms", flush=True)
+    others = [row[f"{way}_ms"] for way in ways if way != "auto"]
+    if others and "auto" in ways:
+        row["auto_over_best"] = round(row["auto_ms"] / min(others), 2)
+    if {"auto", "bulk"} <= {*ways}:
+        row["bulk_over_auto"] = round(row["bulk_ms"] / row["auto_ms"], 1)
+    table.add(row, text_of(row))
+
+
+def bytes_of_pages(program: sigps.Vertex, graph: sigps.Graph) -> int:
+    """Return the packed bytes that a run reads at most in a superstep."""
+    assert graph.packed is not None
+    rows = graph.packed.rows
+    columns = [rows.columns[name] for name in analyse(program, "double").edge_columns]
+    return rows.words.nbytes + sum(column.words.nbytes for column in columns)
+
+
+def least_memory(program: sigps.Vertex, graph: sigps.Graph) -> int:
     """Return what a run takes of the device with all pages on the host, as its refusal says."""
+    more = {"precision": "single"} if isinstance(program, PageRank) else {}
     try:
-        run(graph, stream="always", transfer="bulk", device_memory="1MB")
+        sigps.run(program, graph, device="cuda", device_memory="1MB", stream="always", **more)
     except DeviceError as error:
         return int(re.search(r"needs ([\d,]+)", str(error))[1].replace(",", ""))  # type: ignore[index]
     raise AssertionError("a megabyte is enough for this graph")
+
+
+def predicted_seconds(program: sigps.Vertex, graph: sigps.Graph, limit: int) -> float:
+    """Return what `sigps plan` predicts of a superstep that reads all edges."""
+    limit_memory(None)
+    options = RunOptions(stream="always", transfer="bulk", device_memory=limit, precision="single")
+    derived = analyse(program, "single")
+    what = decide_streaming(
+        program, derived, graph, "cuda", options, host_memory=None, stream="always", threads=[1]
+    )
+    assert what is not None
+    return crossing_seconds(what.streamed, what.arcs)
+
+
+def memory_of(limit: int) -> str:
+    """Return what CuPy's pool holds, of what it may."""
+    return f"{cupy.get_default_memory_pool().total_bytes() / 1e6:,.1f} of {limit / 1e6:,.1f} MB"
+
+
+def text_of(row: dict[str, Any]) -> str:
+    """Return the rest of a row in words."""
+    return "  ".join(f"{key} {value}" for key, value in list(row.items())[2:])
 
 
 if __name__ == "__main__":

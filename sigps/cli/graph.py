@@ -51,10 +51,16 @@ def generate(
 ) -> None:
     """Generate a graph: rmat, erdos_renyi, watts_strogatz, grid, path, star or complete."""
     from sigps.graph.generators.generate import generate as generate_graph
+    from sigps.graph.generators.generate import write_by_degree
     from sigps.job.yaml_source import Source, override
 
     settings = override(Source("options", {}, {}), options, flag="--opt").data
     write = _writer(output, packed=packed, order=order)
+    may_be_drawn = packed and order == "degree" and memory is None
+    report = write_by_degree(name, output, **settings) if may_be_drawn else None
+    if report is not None:
+        click.echo(f"{report}\nwrote {output}")
+        return
     graph = generate_graph(name, memory=memory, scratch=Path(output).resolve().parent, **settings)
     _write(graph, output, write)
 

@@ -120,8 +120,8 @@ def run(
             order (`Graph.save(..., packed=True, order="given")`). On one GPU, of any graph: whether edges that do not
             fit it, or `device_memory`, stay in the host's memory.
         transfer: How edges on a GPU's host come to it. `"bulk"`: the pages of a packed store cross as they are, all
-            of them each superstep, and are unpacked on the GPU, for programs without values of edges whose messages
-            are combined. `"rows"`: kernels read unpacked rows there, those that matter. `"auto"`: of
+            of them each superstep, and are unpacked on the GPU, for programs whose messages are combined and read one
+            column of edges at most. `"rows"`: kernels read unpacked rows there, those that matter. `"auto"`: of
             undirected graphs from a packed store the packed rows or pages that a superstep needs, and all pages where
             all vertices send in the same supersteps; else `"rows"`.
         tiles: Whether in-edges lie in tiles, on one GPU: `"auto"`, where a pull always reads all of them and that pays

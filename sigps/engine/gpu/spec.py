@@ -322,8 +322,8 @@ class StreamingGpuSpec(GpuSpec):
             return f"messages of {program.name} are not combined along edges"
         if program.reads_edges or program.reads_edge_links:
             return f"{program.name} keeps values on edges, or its compute() walks them"
-        if program.edge_columns:
-            return f"messages of {program.name} read values of edges, which cross in rows"
+        if len(program.edge_columns) > 1:
+            return f"messages of {program.name} read several values of an edge"
         if options.schedule == "edge":
             return "packed edges are read vertex by vertex"
         if options.forced == "push" and (graph.directed or options.transfer == "bulk"):

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from sigps.account import spent_on
 from sigps.device.cuda import Gpu, Kernel, Module
 from sigps.device.linking import link_kernel
-from sigps.device.transfers import bring, send
+from sigps.device.transfers import bring, fill_with, send
 from sigps.graph.building.numbering import is_dense
 from sigps.graph.building.rows import Rows
 from sigps.graph.ids import Ids
 
-__all__ = ["EdgesOnGpu", "edges_of_arrays", "launch", "rows_on_gpu", "transposed_on_gpu"]
+__all__ = ["EdgesOnGpu", "edges_of_arrays", "launch", "rows_of_keys", "rows_on_gpu", "transposed_on_gpu"]
 
 _TILE = 2048
 _SENTINEL_IS_FREE = 2**32 - 1  # vertices; a key of all ones is then no edge's
@@ -79,20 +79,11 @@ def rows_on_gpu(
     else:
         stored.sort()
     num_valid = stored.size - num_loops * (int(symmetric) + drops_loops)
-    tiles = -(-num_valid // _TILE)
-    counts, repeats = cupy.empty(max(tiles, 1), np.uint64), cupy.zeros(2, np.uint64)
-    sizes = np.uint64(num_valid), np.uint8(drops_repeats)
-    launch(gpu, "count_kept_block_mapped", num_valid, stored, *sizes, counts, repeats)
-    kept_of = counts.get()[:tiles]
-    ends = np.cumsum(kept_of, dtype=np.uint64)
-    num_kept = int(ends[-1]) if tiles else 0
-    targets = cupy.empty(num_kept, np.uint32)
-    kept = cupy.empty(num_kept, np.uint64) if order is not None else np.uint64(0)
-    begins = cupy.empty(num_rows + 1, np.uint64)
-    before = cupy.asarray(ends - kept_of)
-    launch(gpu, "place_kept_block_mapped", num_valid, stored, *sizes, before, targets, kept, begins)
-    last_row = int(stored[num_valid - 1 : num_valid].get()[0]) >> 32 if num_valid else -1
-    del stored, before
+    targets, begins, kept, (last_row, *repeated) = _kept(
+        stored, gpu, num_valid, num_rows, drops_repeats=drops_repeats, wants_places=order is not None
+    )
+    num_kept = targets.size
+    del stored
     is_target: Any = np.uint64(0)
     if not symmetric:
         is_target = cupy.zeros(num_rows, np.uint8)
@@ -110,12 +101,52 @@ def rows_on_gpu(
             on_gpu = column if isinstance(column, cupy.ndarray) else send(column)
             columns[name] = _brought(_taken(gpu, on_gpu, places, int(symmetric)))
         del places, kept, order
-    num_repeats, num_loop_repeats = repeats.get().tolist()
+    num_repeats, num_loop_repeats = repeated
     num_isolated = int(isolated.get()[0])
     rows = Rows(offsets, _brought(targets), columns, num_repeats, num_loop_repeats, num_isolated)
     del targets
     cupy.get_default_memory_pool().free_all_blocks()
     return rows, num_loops
+
+
+def rows_of_keys(keys: Any, gpu: Gpu, num_rows: int, *, drops_repeats: bool) -> tuple[Any, Any, int]:
+    """Return the rows of sorted keys, on the device: their offsets, [num_rows + 1], their targets, and the repeats.
+
+    Args:
+        keys: [edges], uint64: the row in the high half.
+        gpu: The current GPU.
+        num_rows: The number of rows.
+        drops_repeats: Keep the first of equal edges only.
+    """
+    given: dict[str, bool] = {"drops_repeats": drops_repeats, "wants_places": False}
+    targets, begins, _, (last_row, num_repeats, _) = _kept(keys, gpu, keys.size, num_rows, **given)
+    fill_with(begins[last_row + 1 :], np.uint64(targets.size).tobytes())
+    return begins, targets, num_repeats
+
+
+def _kept(
+    stored: Any, gpu: Gpu, count: int, num_rows: int, *, drops_repeats: bool, wants_places: bool
+) -> tuple[Any, Any, Any, tuple[int, int, int]]:
+    """Return what is kept of the first of sorted keys: targets, where rows begin up to the last one, and places.
+
+    Then the last row that has an edge, -1 for none; the repeats, and loops among them.
+    """
+    import cupy
+
+    tiles = -(-count // _TILE)
+    counts, repeats = cupy.empty(max(tiles, 1), np.uint64), cupy.zeros(2, np.uint64)
+    sizes = np.uint64(count), np.uint8(drops_repeats)
+    launch(gpu, "count_kept_block_mapped", count, stored, *sizes, counts, repeats)
+    kept_of = counts.get()[:tiles]
+    ends = np.cumsum(kept_of, dtype=np.uint64)
+    num_kept = int(ends[-1]) if tiles else 0
+    targets = cupy.empty(num_kept, np.uint32)
+    kept = cupy.empty(num_kept, np.uint64) if wants_places else np.uint64(0)
+    begins = cupy.empty(num_rows + 1, np.uint64)
+    before = cupy.asarray(ends - kept_of)
+    launch(gpu, "place_kept_block_mapped", count, stored, *sizes, before, targets, kept, begins)
+    last_row = int(stored[count - 1 : count].get()[0]) >> 32 if count else -1
+    return targets, begins, kept, (last_row, *repeats.get().tolist())
 
 
 def transposed_on_gpu(rows: Rows, gpu: Gpu, num_ends: int | None = None) -> Rows:

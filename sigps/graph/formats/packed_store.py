@@ -16,11 +16,12 @@ hold, unpacking stays within the arrays, and finds what is no page: `verify="bou
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +33,9 @@ from sigps.graph.building.pieces import arranged_in_pieces
 from sigps.graph.building.rows import Rows, transpose
 from sigps.graph.formats.store_checks import checksum
 from sigps.graph.formats.store_files import OpenStore
-from sigps.graph.formats.store_header import Packing, StoredArray
+from sigps.graph.formats.store_header import Packing, StoredArray, StoreHeader
 from sigps.graph.formats.store_writing import Pieces, Slice, header_of, vertex_slices, write_store
-from sigps.graph.packing.packer import Order, PackableRows, in_order
+from sigps.graph.packing.packer import Order, Page, in_order
 from sigps.graph.packing.pages import PAGE_ARCS
 from sigps.graph.packing.table import PageTable, problem_of, rows_of_ranks
 from sigps.graph.packing.unpacker import PackedColumn, PackedRows, unpacked
@@ -42,7 +43,7 @@ from sigps.group import Group, together
 from sigps.host_memory import available_memory
 from sigps.kernels.cpu.layout import order_by_row
 
-__all__ = ["PackedArrays", "packed_graph", "packed_rows", "save_packed"]
+__all__ = ["PackedArrays", "packed_graph", "packed_rows", "save_packed", "write_packed"]
 
 
 def save_packed(
@@ -87,7 +88,42 @@ def save_packed(
         num_left_out=0 if rows.order is None else graph.num_vertices - rows.order.size,
         column_types=[column.dtype.str for column in columns],
     )
-    slices = vertex_slices(graph)
+    header = functools.partial(header_of, graph, packing=packing)
+    write_packed(path, graph.group, rows, len(columns), vertex_slices(graph), header)
+
+
+class HasPages(Protocol):
+    """Rows in an order, as pages: `PackableRows`, and what is drawn piece by piece."""
+
+    table: PageTable
+    order: NDArray[np.int64] | None
+
+    def pages(self, num_threads: int, /) -> Iterator[Page]:
+        """Yield the pages in their order."""
+        ...
+
+
+def write_packed(
+    path: str | os.PathLike[str],
+    group: Group,
+    rows: HasPages,
+    num_columns: int,
+    slices: list[Slice],
+    header: Callable[[dict[str, StoredArray]], StoreHeader],
+) -> None:
+    """Write a packed store.
+
+    Args:
+        path: The folder.
+        group: One rank.
+        rows: The edges.
+        num_columns: Edge columns, which pages have, too.
+        slices: Other arrays.
+        header: Returns the header for the arrays that were written.
+
+    Raises:
+        GraphError: If the path cannot be written.
+    """
     if rows.order is not None:
         slices.append(Slice("order", rows.order.astype(np.uint32), 0, rows.order.size))
     for name, values in (
@@ -96,13 +132,7 @@ def save_packed(
         ("page-arcs", rows.table.arcs),
     ):
         slices.append(Slice(name, values, 0, values.size))
-    write_store(
-        path,
-        graph.group,
-        slices,
-        lambda arrays: header_of(graph, arrays, packing),
-        lambda folder: _write_pages(folder, rows, len(columns)),
-    )
+    write_store(path, group, slices, header, lambda folder: _write_pages(folder, rows, num_columns))
 
 
 class PackedArrays(GraphArrays):
@@ -261,7 +291,7 @@ def _is_larger_than_memory(edges: InEdges) -> bool:
     )
 
 
-def _write_pages(folder: Path, rows: PackableRows, num_columns: int) -> dict[str, StoredArray]:
+def _write_pages(folder: Path, rows: HasPages, num_columns: int) -> dict[str, StoredArray]:
     names = ["pages", *(f"column-{i}" for i in range(num_columns))]
     with contextlib.ExitStack() as stack:
         files = [_Words(stack.enter_context(open(folder / f"{name}.bin", "wb"))) for name in names]

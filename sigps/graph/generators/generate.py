@@ -18,7 +18,7 @@ from sigps.account import drawing, spent_on
 from sigps.errors import ConfigError, nearest
 from sigps.graph.building.build import build_on_gpu
 from sigps.graph.building.edges import EdgeChunk
-from sigps.graph.building.place import BuildDevice, building_on, gpu_for
+from sigps.graph.building.place import MIN_EDGES_COLD, BuildDevice, building_on, gpu_for
 from sigps.graph.generators import edge_streams
 from sigps.graph.generators.edge_streams import EdgeStream
 from sigps.graph.graph import Graph, build_graph
@@ -27,7 +27,7 @@ from sigps.graph.report import LoadReport
 from sigps.group import Group, own_range, world
 from sigps.host_memory import bytes_of
 
-__all__ = ["edge_stream", "generate"]
+__all__ = ["edge_stream", "generate", "write_by_degree"]
 
 GENERATORS: dict[str, Callable[..., EdgeStream]] = {
     "rmat": edge_streams.rmat,
@@ -117,6 +117,36 @@ def edge_stream(generator: str, /, **options: Any) -> EdgeStream:
     if missing:
         raise ConfigError(f"generator {generator!r} needs {' and '.join(missing)}, which have no default.")
     return make(**options)
+
+
+def write_by_degree(generator: str, path: str | os.PathLike[str], /, **options: Any) -> LoadReport | None:
+    """Draw a graph on a GPU, piece by piece, into a packed store whose rows are by degree, where one is here.
+
+    Of recursive matrices as by default, undirected and without self-loops, however large: what is in memory at once
+    does not grow with the edges.
+
+    Args:
+        generator: The generator's name.
+        path: The folder.
+        options: The generator's own options.
+
+    Returns:
+        The report; None where nothing was written: there is no GPU, there are several ranks, or the graph is another
+        one, or small.
+
+    Raises:
+        ConfigError: As `generate`.
+        GraphError: If the path cannot be written.
+        DeviceError: If the GPU has too little memory for a piece.
+    """
+    from sigps.graph.generators import drawn_store
+
+    stream = edge_stream(generator, **options)
+    if world().size > 1 or drawn_store.obstacle_to_pieces(stream) or stream.num_edges < MIN_EDGES_COLD:
+        return None
+    from sigps.device import cuda
+
+    return None if cuda.what_is_missing() else drawn_store.write_drawn(stream, path, cuda.find_gpu())
 
 
 def _build(

@@ -39,6 +39,7 @@ class PackableRows:
         order: The rows in the order in which they are packed, at least all that have an arc or are a target; these
             get the numbers 0, 1, ..., which targets then have too. None for the given order.
         page_arcs: Arcs, and rows, of a page at most: no more than `PAGE_ARCS`.
+        first_row: The number of the first row, where others are packed before.
 
     Attributes:
         table: Which rows and arcs the pages hold.
@@ -51,7 +52,9 @@ class PackableRows:
         columns: list[NDArray[Any]],
         order: NDArray[np.int64] | None = None,
         page_arcs: int = PAGE_ARCS,
+        first_row: int = 0,
     ) -> None:
+        self._first_row = first_row
         self._offsets, self._targets, self._columns, self.order = offsets, targets, columns, order
         self._own_offsets = offsets
         self._moves = order is not None
@@ -124,7 +127,7 @@ class PackableRows:
         self, first_row: int, degrees: NDArray[np.uint32], targets: NDArray[np.uint32]
     ) -> NDArray[np.uint32]:
         scratch = _scratch_of_thread()
-        size = pack_rows(degrees, targets, np.uint64(first_row), *scratch)
+        size = pack_rows(degrees, targets, np.uint64(self._first_row + first_row), *scratch)
         return scratch[2][: int(size)].copy()
 
 

@@ -5,38 +5,11 @@
 // the callers are graph/building/on_gpu.py and graph/generators/on_gpu.py, and
 // the references graph/building/rows.py and graph/generators/edge_streams.py.
 
-#include "integers.cuh"
+#include "rmat.cuh"
 
 namespace {
 
 constexpr uint64_t NO_EDGE = ~0ull; // is sorted behind all edges
-
-__device__ uint64_t first_index() {
-  return uint64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-}
-
-__device__ uint64_t num_threads() { return uint64_t(gridDim.x) * blockDim.x; }
-
-__device__ uint64_t splitmix64(uint64_t word) {
-  word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9ull;
-  word = (word ^ (word >> 27)) * 0x94D049BB133111EBull;
-  return word ^ (word >> 31);
-}
-
-// random_bits.permute of 2^num_bits values
-__device__ uint64_t permuted(uint64_t word, uint32_t num_bits,
-                             const uint64_t *round_keys, uint32_t num_rounds) {
-  uint32_t shift = num_bits / 2;
-  uint64_t low_mask = (1ull << shift) - 1;
-  uint64_t high_mask = (1ull << (num_bits - shift)) - 1;
-  for (uint32_t round = 0; round < num_rounds; ++round)
-    word ^=
-        round % 2 == 0
-            ? (splitmix64((word & low_mask) + round_keys[round]) & high_mask)
-                  << shift
-            : splitmix64((word >> shift) + round_keys[round]) & low_mask;
-  return word;
-}
 
 // Adds to a count, once a warp.
 __device__ void add_up(bool is_one, unsigned long long *count) {
@@ -55,17 +28,9 @@ draw_rmat_thread_mapped(uint64_t begin, uint64_t count, uint32_t scale,
                         uint64_t to_b, uint64_t to_c, uint64_t to_d,
                         uint64_t seed_key, const uint64_t *round_keys,
                         uint32_t num_rounds, uint64_t *keys) {
-  for (uint64_t i = first_index(); i < count; i += num_threads()) {
-    uint64_t source = 0, target = 0;
-    for (uint32_t level = 0; level < scale; ++level) {
-      uint64_t draw = splitmix64(seed_key + (begin + i) * 64 + level) >> 11;
-      uint64_t in_b = draw >= to_b, in_c = draw >= to_c, in_d = draw >= to_d;
-      source = source << 1 | in_c;
-      target = target << 1 | (in_b ^ in_c ^ in_d);
-    }
-    keys[i] = permuted(source, scale, round_keys, num_rounds) << 32 |
-              permuted(target, scale, round_keys, num_rounds);
-  }
+  for (uint64_t i = first_index(); i < count; i += num_threads())
+    keys[i] = drawn(begin + i, scale, to_b, to_c, to_d, seed_key, round_keys,
+                    num_rounds);
 }
 
 // Weighs edges as edge_streams.weigh.
@@ -73,13 +38,8 @@ extern "C" __global__ void weigh_thread_mapped(const uint64_t *keys,
                                                uint64_t count,
                                                uint64_t seed_key,
                                                float *weights) {
-  for (uint64_t i = first_index(); i < count; i += num_threads()) {
-    uint64_t source = keys[i] >> 32, target = keys[i] & 0xFFFFFFFF;
-    uint64_t low = source < target ? source : target;
-    uint64_t bits =
-        splitmix64(splitmix64(low + seed_key) + (source ^ target ^ low));
-    weights[i] = float(((bits >> 32) * 255 >> 32) + 1);
-  }
+  for (uint64_t i = first_index(); i < count; i += num_threads())
+    weights[i] = weight_of(keys[i] >> 32, keys[i] & 0xFFFFFFFF, seed_key);
 }
 
 #define SIGPS_OF_IDS(name, Id)                                                 \

@@ -254,12 +254,12 @@ def test_runs_on_packed_edges_equal_the_interpreter(
 @pytest.mark.parametrize("order", ["given", "degree"])
 @pytest.mark.parametrize("transfer", ["auto", "bulk"])
 @pytest.mark.parametrize(
-    "program", [BFS(source=0), WCC(), KCore()], ids=lambda program: type(program).__name__
+    "program", [BFS(source=0), WCC(), KCore(), SSSP(source=0)], ids=lambda program: type(program).__name__
 )
 def test_searches_on_packed_edges_equal_the_interpreter(
     program: sigps.Vertex, transfer: Any, order: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = BATTERY["skewed"].build().undirected(simple=True)
+    made = BATTERY["weight_ties" if isinstance(program, SSSP) else "skewed"].build().undirected(simple=True)
     save_packed(made, tmp_path / "store", order=order, page_arcs=8)
     expected = sigps.run(program, sigps.load(tmp_path / "store"), device="python")
     host_gpu.use_host_as_gpu(monkeypatch)
@@ -284,8 +284,6 @@ def test_what_cannot_cross_packed_is_refused(tmp_path: Path, monkeypatch: pytest
         sigps.run(
             walking_program("for edge in self.out_edges:\n    self.n += edge.target % 2"), graph, **bulk
         )
-    with pytest.raises(ConfigError, match="read values of edges"):
-        sigps.run(SSSP(source=0), graph, **bulk)
     with pytest.raises(ConfigError, match="are pulled"):
         sigps.run(BFS(source=0), graph, direction="push", **bulk)
     with pytest.raises(ConfigError, match="edges that stream to a GPU"):
@@ -323,10 +321,11 @@ def test_kernels_over_packed_edges_link() -> None:
         assert b"run_lease" in link(compiled, "lease", "sm_90", macros)
 
 
-SEARCHES = [BFS(source=1), WCC(), KCore()]
+SEARCHES = [BFS(source=1), WCC(), KCore(), SSSP(source=1)]
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("program", SEARCHES, ids=lambda program: type(program).__name__)
 @pytest.mark.parametrize(
     ("order", "page_arcs", "unit"),
     [
@@ -338,7 +337,9 @@ SEARCHES = [BFS(source=1), WCC(), KCore()]
         ("given", 1 << 18, 0.3),
     ],
 )
-def test_searches_read_rows_and_pages(order: Any, page_arcs: int, unit: float | None, tmp_path: Path) -> None:
+def test_searches_read_rows_and_pages(
+    order: Any, page_arcs: int, unit: float | None, program: sigps.Vertex, tmp_path: Path
+) -> None:
     """With rows that span pages, small components, and a number of vertices that is no multiple of 32."""
     drawn = sigps.generate("rmat", scale=15 if page_arcs > 64 else 11, seed=3)
     rows = drawn.in_edges()
@@ -352,24 +353,23 @@ def test_searches_read_rows_and_pages(order: Any, page_arcs: int, unit: float | 
     made = sigps.Graph.from_edges(sources, targets, weights=weights).undirected(simple=True)
     save_packed(made, tmp_path / "store", order=order, page_arcs=page_arcs)
     graph = sigps.load(tmp_path / "store")
-    for program in SEARCHES:
-        expected = sigps.run(program, graph, device="cpu")
-        limit = {"device_memory": "40MB" if page_arcs < 1 << 18 else "200MB"}
-        options: list[dict[str, Any]] = [
-            {},
-            {"asynchronous": False, "direction": "push"},
-            {"direction": "pull"},
-            {"transfer": "bulk"},
-            limit,
-        ]
-        for more in options:
-            found = sigps.run(program, graph, device="cuda", stream="always", **more)
-            for field in expected.fields:
-                np.testing.assert_array_equal(
-                    np.asarray(found[field]), np.asarray(expected[field]), f"{program} {more}"
-                )
-            assert sum(s.bytes_read for s in found.stats) > 0 or more is limit, (program, more)
-            assert sum(s.blocks_skipped for s in found.stats) > 0
+    expected = sigps.run(program, graph, device="cpu")
+    limit = {"device_memory": "40MB" if page_arcs < 1 << 18 else "200MB"}
+    options: list[dict[str, Any]] = [
+        {},
+        {"asynchronous": False, "direction": "push"},
+        {"direction": "pull"},
+        {"transfer": "bulk"},
+        limit,
+    ]
+    for more in options:
+        found = sigps.run(program, graph, device="cuda", stream="always", **more)
+        for field in expected.fields:
+            np.testing.assert_array_equal(
+                np.asarray(found[field]), np.asarray(expected[field]), f"{program} {more}"
+            )
+        assert sum(s.bytes_read for s in found.stats) > 0 or more is limit, (program, more)
+        assert sum(s.blocks_skipped for s in found.stats) > 0
 
 
 def compare_programs(graph: str, order: Any, folder: Path, run: Any) -> None:
@@ -420,8 +420,14 @@ def test_programs_on_packed_edges_equal_the_interpreter_on_a_gpu(
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("order", ["given", "degree"])
-@pytest.mark.parametrize("directed", [True, False])
-def test_runs_on_packed_edges_equal_cpu_cores(order: Any, directed: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("program", "directed"),
+    [(PageRank(iterations=5), True), (PageRank(iterations=5), False), (WCC(), False), (KCore(), False)],
+    ids=lambda value: type(value).__name__,
+)
+def test_runs_on_packed_edges_equal_cpu_cores(
+    order: Any, directed: bool, program: sigps.Vertex, tmp_path: Path
+) -> None:
     """With a row that spans pages, pages on the device and not, and vertices that retire and halt."""
     graph = sigps.generate("rmat", scale=17, seed=3)
     rows = graph.in_edges()
@@ -434,18 +440,15 @@ def test_runs_on_packed_edges_equal_cpu_cores(order: Any, directed: bool, tmp_pa
     made = made if directed else made.undirected(simple=True)
     save_packed(made, tmp_path / "store", order=order, page_arcs=1 << 16)
     graph = sigps.load(tmp_path / "store")
-    for program in (PageRank(iterations=5), WCC(), KCore()):
-        if directed and not program.declaration.directed:
-            continue
-        expected = sigps.run(program, graph, device="cpu")
-        for limit in (None, "150MB"):
-            found = sigps.run(
-                program, graph, device="cuda", stream="always", transfer="bulk", device_memory=limit
-            )
-            assert sum(s.bytes_read for s in found.stats) > 0
-            assert limit is not None or max(s.bytes_read for s in found.stats) > 2_000_000
-            for field in expected.fields:
-                np.testing.assert_allclose(np.asarray(found[field]), np.asarray(expected[field]), rtol=1e-9)
+    expected = sigps.run(program, graph, device="cpu")
+    for limit in (None, "150MB"):
+        found = sigps.run(
+            program, graph, device="cuda", stream="always", transfer="bulk", device_memory=limit
+        )
+        assert sum(s.bytes_read for s in found.stats) > 0
+        assert limit is not None or max(s.bytes_read for s in found.stats) > 2_000_000
+        for field in expected.fields:
+            np.testing.assert_allclose(np.asarray(found[field]), np.asarray(expected[field]), rtol=1e-9)
 
 
 def test_runs_on_packed_edges_go_on_from_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
