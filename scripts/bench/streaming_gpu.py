@@ -2,12 +2,12 @@
 
     python scripts/bench/streaming_gpu.py --scales 24 26
 
-A graph (rmat, undirected, weights in 1 .. 255) is drawn on the GPU and packed here, rows by degree. What stays on the
-device beside vertices is a share of the packed edges ("kept"), by `device_memory`. Of PageRank a time is the median of
-a run's supersteps in which every edge matters; `at_link_ms` is what the packed bytes that cross would take at the
-measured rate of copies. Of searches a time is that of all supersteps of a run, the median of some; all ways must find
-the same. `memory` is what CuPy's pool took at most, of `device_memory`. Writes a JSON file to `scripts/bench/results/`
-and prints a table.
+A graph (rmat, undirected, weights in 1 .. 255 where SSSP runs) is drawn on the GPU and packed here, rows by degree.
+What stays on the device beside vertices is a share of the packed edges ("kept"), by `device_memory`. Of PageRank a
+time is the median of a run's supersteps in which every edge matters; `at_link_ms` is what the packed bytes that cross
+would take at the measured rate of copies. Of searches a time is that of all supersteps of a run, the median of some;
+all ways must find the same. `memory` is what CuPy's pool took at most, of `device_memory`. Writes a JSON file to
+`scripts/bench/results/` and prints a table.
 """
 
 from __future__ import annotations
@@ -110,7 +110,8 @@ def draw(table: Table, name: str, store: Path, scale: int, programs: list[str]) 
     """Draw a graph on the GPU and pack it, and return the least memory of programs that run on it."""
     limit_memory(None)
     begin = time.perf_counter()
-    report = write_drawn(edge_stream("rmat", scale=scale, seed=1, weights="random"), store, find_gpu())
+    weights = "random" if "SSSP" in programs else None
+    report = write_drawn(edge_stream("rmat", scale=scale, seed=1, weights=weights), store, find_gpu())
     seconds = time.perf_counter() - begin
     graph = sigps.load(store, verify="none")
     assert graph.packed is not None
@@ -123,7 +124,8 @@ def draw(table: Table, name: str, store: Path, scale: int, programs: list[str]) 
     }
     row["packed_gigabytes"] = round(rows.words.nbytes / 1e9, 2)
     row["bytes_an_arc"] = round(rows.words.nbytes / report.edges_stored, 3)
-    row["weight_bytes_an_arc"] = round(rows.columns["weight"].words.nbytes / report.edges_stored, 3)
+    if weights is not None:
+        row["weight_bytes_an_arc"] = round(rows.columns["weight"].words.nbytes / report.edges_stored, 3)
     table.add(row, text_of(row))
     return {work: least_memory(PROGRAMS[work], graph) for work in programs}
 
