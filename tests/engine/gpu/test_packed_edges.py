@@ -354,7 +354,7 @@ def test_searches_read_rows_and_pages(
     save_packed(made, tmp_path / "store", order=order, page_arcs=page_arcs)
     graph = sigps.load(tmp_path / "store")
     expected = sigps.run(program, graph, device="cpu")
-    limit = {"device_memory": "40MB" if page_arcs < 1 << 18 else "200MB"}
+    limit = {"device_memory": "40MB" if page_arcs < 1 << 18 else "600MB"}
     options: list[dict[str, Any]] = [
         {},
         {"asynchronous": False, "direction": "push"},
