@@ -1,13 +1,14 @@
 """Time runs on a GPU whose edges are on its host: against what the link allows, and each way of bringing edges.
 
-    python scripts/bench/streaming_gpu.py --scales 24 26
+    python scripts/bench/streaming_gpu.py --graphs kron-24 kron-26
 
-A graph (rmat, undirected, weights in 1 .. 255 where SSSP runs) is drawn on the GPU and packed here, rows by degree.
-What stays on the device beside vertices is a share of the packed edges ("kept"), by `device_memory`. Of PageRank a
-time is the median of a run's supersteps in which every edge matters; `at_link_ms` is what the packed bytes that cross
-would take at the measured rate of copies. Of searches a time is that of all supersteps of a run, the median of some;
-all ways must find the same. `memory` is what CuPy's pool took at most, of `device_memory`. Writes a JSON file to
-`scripts/bench/results/` and prints a table.
+A graph is drawn and packed here: kron-N (rmat, on the GPU, rows by degree), grid-N, uniform-N (2**N vertices, 16 edges
+each), ring-N (the same in a ring, a tenth of them moved), all undirected and with weights in 1 .. 255 where SSSP runs;
+or a folder that `sigps.load` opens, taken undirected. What stays on the device beside vertices is a share of the
+packed edges ("kept"), by `device_memory`. Of PageRank a time is the median of a run's supersteps in which every edge
+matters; `at_link_ms` is what the packed bytes that cross would take at the measured rate of copies. Of searches a time
+is that of all supersteps of a run, the median of some; all ways must find the same. `memory` is what CuPy's pool took
+at most, of `device_memory`. Writes a JSON file to `scripts/bench/results/` and prints a table.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import argparse
 import re
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +53,11 @@ def main() -> None:
     facts = machine_facts() | ({"commit": given.commit} if given.commit else {})
     rate = link_rate()
     table = Table(given.output, facts | facts_of_gpu() | {"link": f"{rate:.1f} GB/s"})
-    for scale in given.scales:
-        name = f"kron-{scale}"
+    for graph_name in given.graphs:
+        name = Path(graph_name).name
         with tempfile.TemporaryDirectory(dir=given.folder) as folder:
             store = Path(folder) / "store"
-            least = draw(table, name, store, scale, given.programs)
+            least = make(table, graph_name, store, given.programs)
             for kept in given.kept:
                 graph = sigps.load(store, verify="none")
                 for work in given.programs:
@@ -71,7 +73,7 @@ def main() -> None:
 def arguments() -> argparse.Namespace:
     """Read the command line."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--scales", type=int, nargs="+", default=[22], help="of the recursive-matrix graphs")
+    options.add_argument("--graphs", nargs="+", default=["kron-22"])
     options.add_argument("--programs", nargs="+", default=["PageRank", "BFS", "WCC", "SSSP"])
     options.add_argument("--kept", type=float, nargs="+", default=[0, 0.125, 0.5], help="for PageRank")
     options.add_argument("--kept-of-searches", type=float, nargs="+", default=[0.125])
@@ -106,28 +108,37 @@ def link_rate() -> float:
     return size / min(seconds) / 1e9
 
 
-def draw(table: Table, name: str, store: Path, scale: int, programs: list[str]) -> dict[str, int]:
-    """Draw a graph on the GPU and pack it, and return the least memory of programs that run on it."""
+def make(table: Table, name: str, store: Path, programs: list[str]) -> dict[str, int]:
+    """Draw a graph and pack it, and return the least memory of programs that run on it."""
     limit_memory(None)
-    begin = time.perf_counter()
+    kind, _, size = name.partition("-")
     weights = "random" if "SSSP" in programs else None
-    report = write_drawn(edge_stream("rmat", scale=scale, seed=1, weights=weights), store, find_gpu())
+    begin = time.perf_counter()
+    if kind == "kron":
+        write_drawn(edge_stream("rmat", scale=int(size), seed=1, weights=weights), store, find_gpu())
+    elif kind in GENERATORS:
+        generator, options = GENERATORS[kind](int(size))
+        sigps.generate(generator, **options, seed=1, weights=weights).save(store, packed=True)
+    else:
+        sigps.load(name).undirected(simple=True).save(store, packed=True)
     seconds = time.perf_counter() - begin
     graph = sigps.load(store, verify="none")
     assert graph.packed is not None
-    rows = graph.packed.rows
-    row = {
-        "graph": name,
-        "work": "drawn and packed",
-        "arcs": report.edges_stored,
-        "seconds": round(seconds, 1),
-    }
+    rows, arcs = graph.packed.rows, graph.num_edges
+    row = {"graph": Path(name).name, "work": "made and packed", "arcs": arcs, "seconds": round(seconds, 1)}
     row["packed_gigabytes"] = round(rows.words.nbytes / 1e9, 2)
-    row["bytes_an_arc"] = round(rows.words.nbytes / report.edges_stored, 3)
-    if weights is not None:
-        row["weight_bytes_an_arc"] = round(rows.columns["weight"].words.nbytes / report.edges_stored, 3)
+    row["bytes_an_arc"] = round(rows.words.nbytes / arcs, 3)
+    if rows.columns:
+        row["weight_bytes_an_arc"] = round(rows.columns["weight"].words.nbytes / arcs, 3)
     table.add(row, text_of(row))
     return {work: least_memory(PROGRAMS[work], graph) for work in programs}
+
+
+GENERATORS: dict[str, Callable[[int], tuple[str, dict[str, Any]]]] = {
+    "grid": lambda n: ("grid", {"rows": n, "columns": n}),
+    "uniform": lambda n: ("erdos_renyi", {"n": 1 << n, "m": 16 << n}),
+    "ring": lambda n: ("watts_strogatz", {"n": 1 << n, "k": 32, "p": 0.1}),
+}
 
 
 def measure_sums(table: Table, name: str, graph: sigps.Graph, kept: float, least: int, rate: float) -> None:
