@@ -118,7 +118,9 @@ def make(table: Table, name: str, store: Path, programs: list[str]) -> dict[str,
         write_drawn(edge_stream("rmat", scale=int(size), seed=1, weights=weights), store, find_gpu())
     elif kind in GENERATORS:
         generator, options = GENERATORS[kind](int(size))
-        sigps.generate(generator, **options, seed=1, weights=weights).save(store, packed=True)
+        sigps.generate(generator, **options, seed=1, weights=weights).undirected(simple=True).save(
+            store, packed=True
+        )
     else:
         sigps.load(name).undirected(simple=True).save(store, packed=True)
     seconds = time.perf_counter() - begin
