@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from sigps.graph.packing.packer import PackableRows
@@ -13,14 +15,16 @@ def test_pages_of_pieces_are_those_of_all_rows() -> None:
     degrees[200] = 300  # more than a page has
     offsets = np.append(0, np.cumsum(degrees)).astype(np.uint64)
     rows = np.repeat(np.arange(degrees.size), degrees)
-    targets = (rows + draw.integers(0, 5, rows.size)).astype(np.uint32)  # near their rows, so relative to them
+    targets = (rows + draw.integers(0, 5, rows.size)).astype(
+        np.uint32
+    )  # near their rows, so relative to them
     targets = targets[np.lexsort((targets, rows))]
     weights = draw.integers(0, 200, rows.size).astype(np.float32)
     whole = PackableRows(offsets, targets, [weights], None, 64)
     expected, found = list(whole.pages(1)), []
     begins = np.flatnonzero(~whole.table.continues)
     cut = [0, *whole.table.first_rows[begins[[7, 20]]].astype(int).tolist(), degrees.size]
-    for first, end in zip(cut, cut[1:], strict=False):
+    for first, end in itertools.pairwise(cut):
         arcs = slice(int(offsets[first]), int(offsets[end]))
         own = offsets[first : end + 1] - offsets[first]
         found += list(PackableRows(own, targets[arcs], [weights[arcs]], None, 64, first).pages(1))
