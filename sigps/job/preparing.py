@@ -168,8 +168,10 @@ def prepared(
         program, derived, graph, device, options, host_memory=host_memory, stream=stream,
         threads=graph.group.all_gather(manager.num_threads), rank=graph.group.rank,
     )  # fmt: skip
-    if streams and asynchronous is True:
-        raise ConfigError("asynchronous=True is not built for edges that are streamed. Leave it out")
+    if streams and asynchronous is True and device == "cuda":
+        raise ConfigError(
+            "asynchronous=True is not built for edges that are streamed to a GPU. Use device='cpu', or leave it out"
+        )
     if streams is not None and graph.group.rank == 0:
         log.info("streaming: %s", streams)
     if streams is None:

@@ -67,7 +67,8 @@ class Blocks:
         an_edge += (8 if program.reads_edges and ids.size else 0) + 4 * self._keeps_gids
         ends = edges.offsets[edges.rows.first_rows[1:]]
         self._shift = np.uint32(max(0, (num_records - 1).bit_length() - _BUCKET_BITS))
-        self._sources: list[NDArray[np.uint8] | None] = [None] * len(self.spans)
+        self._sources = np.full((len(self.spans), 1 << _BUCKET_BITS - 3), 255, dtype=np.uint8)
+        self._has_sources = np.zeros(len(self.spans), dtype=np.bool_)
         self._num_kept = int(np.searchsorted(ends * np.uint64(an_edge), np.uint64(cache_bytes), side="right"))
         self._kept: dict[int, tuple[Edges, tuple[Any, ...]]] = {}
 
@@ -98,10 +99,9 @@ class Blocks:
         if self._local_of is not None:
             gids = ends.copy() if self._keeps_gids else ends
             renumber(ends, self._local_of)
-        if self._sources[number] is None:
-            found = np.zeros(1 << _BUCKET_BITS, dtype=np.bool_)
-            found[ends >> self._shift] = True
-            self._sources[number] = np.packbits(found)
+        if not self._has_sources[number]:
+            self._sources[number] = self.buckets_with(ends)
+            self._has_sources[number] = True
         with self._counting:
             self._bytes_read += self._packed_bytes[number]
         block = self._edges(ends, gids, own, first)
@@ -117,10 +117,21 @@ class Blocks:
             found[: any_sent.size] = any_sent
         return np.packbits(found)
 
+    def buckets_with(self, vertices: NDArray[Any]) -> NDArray[np.uint8]:
+        """Return the buckets that have one of these local ids, a bit each."""
+        found = np.zeros(1 << _BUCKET_BITS, dtype=np.bool_)
+        found[vertices >> self._shift] = True
+        return np.packbits(found)
+
+    def may_read(self, buckets: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        """Return which blocks may have a source in these buckets, as `may_have_sender`; [blocks]."""
+        both = self._sources.view(np.uint64) & buckets.view(np.uint64)
+        found: NDArray[np.bool_] = np.bitwise_or.reduce(both, axis=1).astype(np.bool_)
+        return found
+
     def may_have_sender(self, number: int, buckets: NDArray[np.uint8]) -> bool:
         """Tell whether a source in a block may be in these buckets: so it is said of one that was never unpacked."""
-        sources = self._sources[number]
-        return sources is None or bool((sources & buckets).any())
+        return bool((self._sources[number] & buckets).any())
 
     def require_files(self) -> None:
         """Check that the store is still there, as each superstep does.

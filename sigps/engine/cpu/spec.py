@@ -169,6 +169,8 @@ class StreamingCpuSpec(CpuSpec):
             return f"compute() of {program.name} walks its out-edges, and the store of a directed graph has in-edges"
         if options.schedule == "edge":
             return "schedule='edge' goes along all edges in memory"
+        if options.asynchronous is True and (why := self._barrier_obstacle(program, graph, options)):
+            return f"asynchronous=True is not built for streamed edges {why}"
         assert graph.packed is not None
         if graph.packed.order is None:
             return ""
@@ -181,6 +183,17 @@ class StreamingCpuSpec(CpuSpec):
         if options.deterministic and _depends_on_order(program, graph):
             return f"messages of {program.name} are listed, or combine in an order of its own, and {given}"
         return ""
+
+    def _barrier_obstacle(self, program: VertexProgram, graph: Graph, options: RunOptions) -> str:
+        if graph.group.size > 1:
+            return "on several ranks"
+        if options.saves:
+            return "with state logs"
+        if program.asynchronous is not None and program.asynchronous.has_parents:
+            return f"of programs with parents, as {program.name} is"
+        if program.delivery is not Delivery.RECORD or program.consumption is Consumption.LISTED:
+            return "of messages that are not combined along edges"
+        return "of programs whose compute() walks edges" if program.reads_edges else ""
 
     def compile(
         self, program: VertexProgram | None, graph: Graph, facts: RunFacts, rank_on_host: int
@@ -205,7 +218,8 @@ class StreamingCpuSpec(CpuSpec):
     def make(self, context: RunContext) -> Engine:
         from sigps.engine.cpu.streamed import StreamingEngine
 
-        context = context._replace(options=context.options._replace(asynchronous=False))
+        if context.options.asynchronous is not True:
+            context = context._replace(options=context.options._replace(asynchronous=False))
         return self._made(StreamingEngine, context, cache_bytes=context.options.cache_bytes)
 
 

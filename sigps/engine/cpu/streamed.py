@@ -17,10 +17,12 @@ from sigps.compiler.program import Delivery
 from sigps.device.cpu import Threads
 from sigps.engine.counters import Counters
 from sigps.engine.cpu.blocks import Blocks
+from sigps.engine.cpu.crew import Schedule
 from sigps.engine.cpu.direct_messages import DirectMessages
 from sigps.engine.cpu.engine import Engine
 from sigps.engine.cpu.records import Records
 from sigps.engine.cpu.run_state import RunState
+from sigps.engine.cpu.streamed_blocks import StreamedBlocks
 from sigps.engine.cpu.work import can_push
 from sigps.engine.direction import Direction
 from sigps.engine.partition.streamed import StreamedEdges
@@ -39,23 +41,23 @@ class StreamedRecords(Records):
 
     def __init__(self, state: RunState, forced: Direction | None, blocks: Blocks) -> None:
         super().__init__(state, forced, None)
-        program, self._blocks = state.program, blocks
+        program, self.blocks = state.program, blocks
         in_any_order = can_push(state.native, deterministic=True) and not program.reads_edges
         self.can_push = self.can_push and state.subgraph.is_symmetric and in_any_order
         self._combining = threading.Lock()
 
     def compile(self) -> None:
         """Run superstep 0's loop over no vertices: compiling it is no superstep's time."""
-        self._gather_along(SENDERS_NONE)(self._walkable(self._blocks.nothing()))((np.uint64(0), np.uint64(0)))
+        self._gather_along(SENDERS_NONE)(self._walkable(self.blocks.nothing()))((np.uint64(0), np.uint64(0)))
 
     def _walkable(self, block: Edges) -> Edges:
         """Return this thread's last block, whose out-edges compute() may walk from now on."""
         if self._state.program.reads_edges:
-            self._state.let_walk(self._blocks.walked)
+            self._state.let_walk(self.blocks.walked)
         return block
 
     def _pull(self, ghosts: NDArray[np.int64], counters: Counters) -> None:
-        state, blocks = self._state, self._blocks
+        state, blocks = self._state, self.blocks
         blocks.require_files()
         sender_filter = self._sender_filter(ghosts.size)
         gather_along, gather_nothing = self._gather_along(sender_filter), self._gather_along(SENDERS_NONE)
@@ -85,7 +87,7 @@ class StreamedRecords(Records):
         state.senders = state.active = None
 
     def _push(self, ghosts: NDArray[np.int64], sender_edges: int, counters: Counters) -> None:
-        state, blocks = self._state, self._blocks
+        state, blocks = self._state, self.blocks
         blocks.require_files()
         senders, inbox = np.sort(state.last_senders()), state.open_inbox()
         cuts = np.searchsorted(senders, [int(span[0]) for span in blocks.spans] + [state.subgraph.num_owned])
@@ -167,6 +169,11 @@ class StreamingEngine(Engine):
 
     def _make_direct(self, state: RunState) -> DirectMessages:
         return StreamedDirectMessages(state, self._blocks_of(state, self._cache_bytes))
+
+    def _without_barriers(self, blocks: Schedule, saves: bool) -> StreamedBlocks:
+        records = self._records
+        assert isinstance(records, StreamedRecords)
+        return StreamedBlocks(self._state, records.blocks, blocks)
 
     def _blocks_of(self, state: RunState, cache_bytes: int) -> Blocks:
         edges = state.subgraph.incoming

@@ -1,5 +1,8 @@
 """Blocks of vertices of a declared contraction, computed without barriers on CPU cores (`kernels/cpu/asynchronous.py`).
 
+`settle_contraction` and `settle_fold` compute one block, of a contraction or of a monotone fold, whose in-edges were
+unpacked for it: there are no out-edges, so all its vertices are computed until nothing changes.
+
 A vertex waits where an in-neighbour changed since it was computed. A core that takes a block computes the vertices that
 wait, each from the last records of all its in-neighbours, and publishes each record where it lies. It does so again
 while a vertex changed, at most `most_inside` times, and marks the blocks of vertices that it lets wait: their turn
@@ -17,7 +20,7 @@ from sigps.kernels.cpu.asynchronous import LEAVE, RUN, take_block
 from sigps.kernels.cpu.functions import Functions, Loop
 from sigps.native.primitives import exchange, has_fault, load_row
 
-__all__ = ["run_contraction"]
+__all__ = ["run_contraction", "settle_contraction", "settle_fold"]
 
 
 def run_contraction(f: Functions) -> Loop:
@@ -106,3 +109,69 @@ def run_contraction(f: Functions) -> Loop:
         return ran, loaded, block_edges, edges, changed
 
     return run_contraction
+
+
+def settle_contraction(f: Functions) -> Loop:
+    """Compute a block until a turn changes nothing, or `most_turns` times: `_settle`."""
+
+    def has_changed(is_sender, contribution):
+        return is_sender and contribution[0] != 0
+
+    return _settle(f, has_changed, True)
+
+
+def settle_fold(f: Functions) -> Loop:
+    """The same of a program whose messages are folded, where a vertex sends when it improves: `_settle`."""
+
+    def has_changed(is_sender, contribution):
+        return is_sender
+
+    return _settle(f, has_changed, False)
+
+
+def _settle(f: Functions, has_changed: Loop, computes_without: bool) -> Loop:
+    """Return a loop over the vertices of `span`, forwards in the first turn, backwards in the next.
+
+    `changed` [n] becomes 1 where a vertex changed. Returns the vertices that computed, the edges that were read, how
+    often a vertex changed, and how often it did in the last turn.
+    """
+    deliver, merge, compute_vertex, commit = f.deliver, f.merge, f.compute_vertex, f.commit
+
+    def settle(
+        span, most_turns, arguments, in_edges, owned, fields, outbox, empty, contributions, total, changed
+    ):  # fmt: skip
+        offsets, stops, sources, columns = in_edges.offsets, in_edges.stops, in_edges.ends, in_edges.columns
+        ids, records = owned.ids, outbox.records
+        first, end = np.int64(span[0]), np.int64(span[1])
+        ran, edges, num_changed, moved, turns = 0, np.int64(0), 0, 1, 0
+        while moved > 0 and turns < most_turns and not has_fault():
+            moved = 0
+            for i in range(end - first):
+                v = np.uint64(end - 1 - i if turns & 1 else first + i)
+                slots = empty
+                has = False
+                for e in range(offsets[v], stops[v]):
+                    s = sources[e]
+                    if outbox.sent[s] != 0:
+                        passes, value = deliver(
+                            arguments, load_row(records, s), ids, s, v, load_row(columns, e)
+                        )
+                        if passes:
+                            slots = merge(v, slots, has, value)
+                            has = True
+                edges += np.int64(stops[v] - offsets[v])
+                if not (has or computes_without):
+                    continue
+                ran += 1
+                outcome = compute_vertex(v, arguments, owned, fields, slots, has, ())
+                _, is_sender, total = commit(
+                    v, outcome, arguments, owned, fields, outbox, contributions, total
+                )
+                if has_changed(is_sender, outcome[3]):
+                    moved += 1
+                    changed[v] = 1
+            num_changed += moved
+            turns += 1
+        return ran, edges, num_changed, moved
+
+    return settle

@@ -1,0 +1,192 @@
+"""Without barriers along edges in a packed store: states are those of the interpreter's supersteps in any order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cells import run_cell
+from gas_programs import GatheredPaths, GatheredWCC
+from thread_group import ThreadGroup, run_ranks
+
+import sigps
+from sigps import GAS, Checkpoint, ComputeError, ConfigError, Graph, Param, State, Vertex, run
+from sigps.apps import SSSP, WCC
+from sigps.engine.cpu.crew import Schedule
+from sigps.engine.cpu.streamed import StreamingEngine
+from sigps.graph.formats.packed_store import save_packed
+from sigps.graph.packing.packer import Order
+from sigps.job.preparing import turned
+
+RELAX = """
+class Relax(Vertex, message={type}):
+    step: Param[{type}] = 1
+    best: State[{type}] = {worst}
+
+    def compute(self, messages):
+        received = {first} if self.superstep == 0 else {fold}(messages, default={worst})
+        if received {better} self.best:
+            self.best = received
+            {loop}
+        self.vote_to_halt()
+"""
+ALONG = "for edge in self.out_edges: self.send(edge, self.best + edge.weight)"
+MORE = "self.send_to_neighbors(self.best + 1)"
+
+
+def relax(first: str = "(0.0 if self.id == 5 else inf)", loop: str = ALONG, **others: str) -> Any:
+    given = {"type": "float", "worst": "inf", "fold": "min", "better": "<"} | others
+    return run_cell(RELAX.format(first=first, loop=loop, **given))["Relax"]
+
+
+LENGTHS, HOPS = relax(), relax(loop=MORE)
+WIDEST = relax("(self.id + 0.0)", worst="-inf", fold="max", better=">")
+
+
+class Rank(GAS, asynchronous=0.85):
+    """PageRank from 1, until no rank changes by more than `tolerance`."""
+
+    tolerance: Param[float] = 1e-4
+    rank: State[float] = 1.0
+
+    def gather(self, edge):
+        return edge.source.rank / edge.source.out_degree
+
+    def apply(self, total):
+        old = self.rank
+        self.rank = 0.15 + 0.85 * total
+        return abs(self.rank - old) > self.tolerance
+
+
+SCHEDULES = [
+    Schedule(),
+    Schedule(most_inside=1, seed=1),
+    Schedule(most_inside=3, seed=2),
+    Schedule(most_inside=99),
+]
+
+
+@pytest.fixture
+def scheduled(monkeypatch: Any) -> Any:
+    """Let runs take a schedule that no option has."""
+    without_barriers = StreamingEngine._without_barriers
+
+    def let(schedule: Schedule) -> None:
+        def chosen(self: StreamingEngine, _: Schedule, saves: bool) -> Any:
+            return without_barriers(self, schedule, saves)
+
+        monkeypatch.setattr(StreamingEngine, "_without_barriers", chosen)
+
+    return let
+
+
+def drawn(seed: int, sign: int = 1) -> Graph:
+    draw = np.random.default_rng(seed)
+    n = int(draw.integers(20, 200))
+    ends = draw.integers(0, n, (2, 4 * n)) * 3 + 5
+    ends[:, : n // 2] = ends[0, 0] if seed % 4 == 1 else ends[:, : n // 2]
+    weights = sign * draw.choice([0.1, 0.7, 1.3, 1e-17], 4 * n)
+    return Graph.from_edges(*ends, weights=weights, directed=seed % 3 > 0)
+
+
+def packed(graph: Graph, folder: Path, order: Order) -> Graph:
+    save_packed(graph, folder / order, order=order, page_arcs=64)
+    return sigps.load(folder / order)
+
+
+def streamed(program: Vertex, stored: Graph, **options: Any) -> Any:
+    return run(program, stored, device="cpu", stream="always", asynchronous=True, **options)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("make", [LENGTHS, HOPS, WIDEST, WCC, GatheredWCC])
+def test_any_order(make: Any, seed: int, tmp_path: Path, scheduled: Any) -> None:
+    graph, program = drawn(seed, -1 if make is WIDEST else 1), make()
+    graph = turned(graph, program)
+    expected = run(program, graph, device="python")
+    for order in ("given", "degree"):
+        stored = packed(graph, tmp_path, order)
+        for schedule in SCHEDULES:
+            scheduled(schedule)
+            found = streamed(program, stored, threads=1 + seed % 3)
+            assert [entry.direction for entry in found.stats][1:] in (["async"], [])
+            for name in expected.fields:
+                assert found[name].tolist() == expected[name].tolist()
+        assert not stored.is_laid_out
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_contraction(seed: int, tmp_path: Path, scheduled: Any) -> None:
+    graph = drawn(seed)
+    exact = run(Rank(tolerance=1e-8), graph, device="python")["rank"]
+    for order in ("given", "degree"):
+        stored = packed(graph, tmp_path, order)
+        for schedule in SCHEDULES[:3]:
+            scheduled(schedule)
+            found = streamed(Rank(), stored, threads=1 + seed % 3)
+            assert np.abs(found["rank"] - exact).sum() <= graph.num_vertices * (1e-4 + 1e-8) / (1 - 0.85)
+            entry = found.stats[-1]
+            assert entry.direction == "async"
+            assert entry.block_edges >= 2 * graph.num_edges  # all blocks again at the end
+            assert entry.bytes_read > 0
+
+
+def test_deterministic_contractions_are_the_same_on_any_threads(tmp_path: Path) -> None:
+    stored = packed(drawn(1), tmp_path, "given")
+    ranks = [streamed(Rank(), stored, threads=t, deterministic=True)["rank"].tobytes() for t in (1, 3)]
+    assert ranks[0] == ranks[1]
+
+
+def test_a_block_is_computed_until_it_is_quiet(tmp_path: Path, scheduled: Any) -> None:
+    """Along a path against the order of vertices, where a turn forwards reaches one more."""
+    ends = np.arange(400)
+    stored = packed(Graph.from_edges(ends + 1, ends), tmp_path, "given")
+    program = relax("(0.0 if self.id == 400 else inf)", MORE)()
+    loaded = []
+    for turns in (1, 99):
+        scheduled(Schedule(most_inside=turns))
+        found = streamed(program, stored, threads=1)
+        assert found["best"].tolist() == list(range(400, -1, -1))
+        loaded.append(found.stats[-1].block_edges)
+    assert 20 * loaded[1] < loaded[0]
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        (SSSP(source=5), "of programs with parents, as SSSP is"),
+        (GatheredPaths(source=5), "of programs with parents"),
+        (LENGTHS(step=float("nan")), "a parameter is no number"),
+    ],
+)
+def test_refused(program: Vertex, said: str, tmp_path: Path) -> None:
+    graph = Graph.from_edges([5, 6], [6, 7], weights=[1.0, 1.0])
+    with pytest.raises(ConfigError, match=said):
+        streamed(program, packed(graph, tmp_path, "given"))
+
+
+def test_state_logs_and_ranks_are_refused(tmp_path: Path) -> None:
+    stored = packed(drawn(1), tmp_path, "given")
+    with pytest.raises(ConfigError, match="with state logs"):
+        streamed(HOPS(), stored, checkpoint=Checkpoint(tmp_path / "logs", every=1))
+
+    def refused(group: ThreadGroup) -> None:
+        with pytest.raises(ConfigError, match="on several ranks"):
+            streamed(HOPS(), sigps.load(tmp_path / "given", group=group))
+
+    run_ranks(2, refused)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_faults_name_the_vertex(threads: int, tmp_path: Path) -> None:
+    graph = Graph.from_edges([5, 12, 13], [6, 13, 14])
+    levels = {"type": "int", "worst": "-1", "fold": "max", "better": ">"}
+    make = relax("(2**63 - 2 if self.id == 12 else -1)", MORE, **levels)
+    with pytest.raises(ComputeError) as by_supersteps:
+        run(make(), graph, device="python")
+    with pytest.raises(ComputeError) as raised:
+        streamed(make(), packed(graph, tmp_path, "given"), threads=threads)
+    assert "13" in str(raised.value)
+    assert str(by_supersteps.value).split("superstep")[0] == str(raised.value).split("superstep")[0]
