@@ -46,6 +46,7 @@ from sigps.apps import (
     PageRank,
     PersonalisedPageRank,
 )
+from sigps.device.cuda import find_gpu
 from sigps.engine.gpu import graph as gpu_graph
 from sigps.engine.gpu import placement
 from sigps.engine.gpu.placed_edges import PlacedEdges
@@ -218,13 +219,18 @@ def compare(found: sigps.Result, judge: sigps.Result, fields: tuple[str, ...], r
         check(np.allclose(found[field], judge[field], rtol=rtol, atol=rtol * 1e-3 * largest), field)
 
 
+def forget(subject: Subject) -> None:
+    """Drop a graph's edges from the GPU."""
+    for _, subgraph in subject.graph.derived("partitions", dict).values():
+        gpu_graph.forget_on_gpu(subgraph, find_gpu())
+
+
 def measure_layout(precision: str, subject: Subject, layouts: Layouts, table: Table) -> None:
     """Time both layouts, the second time that each is made, and tell what they take."""
     row: dict[str, Any] = {"work": "layout", "graph": subject.name, "precision": precision}
     for way in ("never", "always"):
         for _ in range(2):
-            for _, subgraph in subject.graph.derived("partitions", dict).values():
-                gpu_graph.forget_on_gpu(subgraph)
+            forget(subject)
             layouts.seconds.clear()
             run(PageRank(iterations=2), subject.graph, precision, way)
         assert layouts.last is not None
@@ -260,8 +266,7 @@ def main() -> None:
             except Exception:
                 traceback.print_exc()
                 failed.append(f"{what} on {name}")
-        for _, subgraph in subject.graph.derived("partitions", dict).values():
-            gpu_graph.forget_on_gpu(subgraph)
+        forget(subject)
         print(f"{name}: {time.monotonic() - began:.0f} s since the beginning", flush=True)
     print(f"written to {given.output}")
     if failed:

@@ -19,6 +19,9 @@ __all__ = ["compile_source", "link_ahead", "link_kernel", "link_modules", "toolc
 _TOOLCHAIN = ("cuda-core", "cuda-bindings")
 _LIBRARIES = (("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"), ("nvidia-nvjitlink", "nvidia-nvjitlink-cu12"))
 
+_importing = threading.Lock()
+"""Held while `cuda.core` is imported: a thread that asks for it meanwhile may find it half there."""
+
 
 def compile_source(source: str, name: str, arch: str, defines: Mapping[str, str], include: Path) -> bytes:
     """Compile CUDA C++ to LTO-IR; O(source), about 0.1 s.
@@ -33,7 +36,8 @@ def compile_source(source: str, name: str, arch: str, defines: Mapping[str, str]
     Raises:
         DeviceError: If the source or a macro is wrong; holds the compiler's messages.
     """
-    from cuda.core import Program, ProgramOptions
+    with _importing:
+        from cuda.core import Program, ProgramOptions
 
     options = ProgramOptions(
         name=name,
@@ -55,7 +59,8 @@ def link_modules(modules: Sequence[bytes], arch: str) -> bytes:
     Raises:
         DeviceError: If a function is missing or the architecture is unknown; holds the linker's messages.
     """
-    from cuda.core import Linker, LinkerOptions, ObjectCode
+    with _importing:
+        from cuda.core import Linker, LinkerOptions, ObjectCode
 
     options = LinkerOptions(arch=arch, link_time_optimization=True)
     codes = [ObjectCode.from_ltoir(module) for module in modules]

@@ -133,6 +133,15 @@ static uint32_t __ballot_sync(uint32_t, bool value) {
   __syncwarp();
   return bits;
 }
+static uint32_t __match_any_sync(uint32_t, uint32_t value) {
+  exchanged[threadIdx.x] = value;
+  __syncwarp();
+  uint32_t lanes = 0;
+  for (uint32_t i = 0; i < 32; i++)
+    lanes |= uint32_t(exchanged[threadIdx.x / 32 * 32 + i] == value) << i;
+  __syncwarp();
+  return lanes;
+}
 template <class T> static T __ldcs(const T *at) { return *at; }
 static int __popc(uint32_t bits) { return __builtin_popcount(bits); }
 static int __ffs(uint32_t bits) { return __builtin_ffs(int(bits)); }

@@ -211,7 +211,8 @@ class Placement:
         if may_be_none and (self.goes_by_edge or self.forced == "push" or not self.program.sends_together):
             return None
         machine = {"shared_bytes": self.gpu.shared_bytes, "num_blocks": self.gpu.num_sms}
-        return choose_tiling(self._compiled(), **machine, tiles=self.tiles)
+        varying = {name for name, column in self.subgraph.incoming.columns.items() if column.strides != (0,)}
+        return choose_tiling(self._compiled(), **machine, varying=varying, tiles=self.tiles)
 
     def _link_ahead(self, may_have_tiles: bool) -> None:
         """Begin to link what runs on a graph while the graph is laid out."""

@@ -239,19 +239,21 @@ class GpuSpec(EngineSpec):
         from sigps.kernels.cpu.layout import number_by_degree
 
         defines = macros_of(program, graph.column_types(), narrow_ids=_are_narrow(graph))
-        if obstacle := find_tiling_obstacle(program, defines):
+        varying = {name for name, column in graph.columns.items() if column.strides != (0,)}
+        if obstacle := find_tiling_obstacle(program, defines, varying):
             return {"tiles": f"no: {obstacle}"}
         gpu = None if self.missing() else find_gpu()
         shared_bytes, num_sms = (gpu.shared_bytes, gpu.num_sms) if gpu else (_SHARED_BYTES, _NUM_SMS)
-        size = segment_size(int(defines["SIGPS_RECORD_BYTES"]), shared_bytes)
+        record_bytes = int(defines["SIGPS_RECORD_BYTES"])
+        size = segment_size(record_bytes, shared_bytes)
         inward = graph.in_edges()
         lids, _ = number_by_degree(np.diff(inward.offsets).astype(np.uint32))
         counts = count_on_host(inward.offsets, inward.sources, lids, size)
         why = f"{counts}, in segments of {size:,}"
         if reason := counts.reason_against:
             return {"tiles": f"no: {why}; {reason}"}
-        sizes = measure_tiles(inward.offsets, inward.sources, lids, Tiling(size, num_sms))
-        return {"tiles": f"yes: {why}", "tile bytes": f"{sizes.num_bytes:,}, without columns of edges"}
+        sizes = measure_tiles(inward.offsets, inward.sources, lids, Tiling(size, num_sms, record_bytes))
+        return {"tiles": f"yes: {why}", "tile bytes": f"{sizes.num_bytes:,}"}
 
     def _memory(self, program: VertexProgram, graph: Graph, rank_on_host: int) -> dict[str, Any]:
         """Compare what a run takes on this rank's GPU with what that has."""

@@ -47,7 +47,7 @@ def measure_tiles(
         tiling: How they are to be laid out.
 
     >>> offsets, sources = np.array([0, 3, 4], np.uint64), np.array([0, 1, 1, 0], np.uint32)
-    >>> found = measure_tiles(offsets, sources, np.array([0, 1], np.uint32), Tiling(32, 1))
+    >>> found = measure_tiles(offsets, sources, np.array([0, 1], np.uint32), Tiling(32, 1, 4))
     >>> found.num_slices, found.num_lines, found.num_positions
     (1, 2, 32)
     """

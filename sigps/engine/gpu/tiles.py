@@ -1,8 +1,8 @@
 """In-edges in tiles and rows in the memory of a GPU (`kernels/cuda/edges.cuh`, laid out by `tile_layout.cu`).
 
 Edges are sorted once, by row and source in descending order of degrees. Vertices are then numbered anew within their
-segments, by what is left of their rows, so that neighbouring lanes have rows of about the same length; the order within
-a pair, and of pairs in a row, stays.
+segments, by what is left of their rows, so that neighbouring lanes have rows of about the same length; the order of
+pairs in a row stays. The edges of a pair are in an order in which lanes that read at once read from different banks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sigps.device.cuda import check_fits
 from sigps.device.transfers import bring, fill_with, send
 from sigps.engine.gpu.layout import lay_out
-from sigps.engine.gpu.memory_plan import ORDERING, SORTING
+from sigps.engine.gpu.memory_plan import SORTING
 from sigps.engine.gpu.tiling import FEWEST_EDGES, LONG_PAIR, NEAR, PIECE, Tiling, TilingCounts, share_out
 from sigps.engine.partition.edge_list import EdgeList
 from sigps.engine.partition.subgraph import columns_of
@@ -153,11 +153,14 @@ class TiledEdges:
             "place_words_warp_mapped",
             32 * self.num_slices,
             *(keys, pairs.order, *pairs.edges, slices.origins, slices.sizes, slices.lines),
-            *(np.uint64(self.num_slices), renamed.numbers, np.uint32(size), self._words),
+            *(np.uint64(self.num_slices), renamed.numbers, np.uint32(size)),
+            *(np.uint32(tiling.num_banks), self._words),
         )
         shares = share_out(slices.widths, slices.are_pieces, slices.segments, tiling.num_shares)
         self._shares = [cupy.asarray(a) for a in (shares.first_tasks, shares.segments, shares.runs)]
         self._num_shares = tiling.num_shares
+        bound = np.flatnonzero(renamed.num_pairs != renamed.degrees)
+        self._first_free = int(bound[-1]) + 1 if bound.size else 0
         self._columns: dict[str, Any] = {}
 
     def _rename(self, counts: _Counts) -> Renamed:
@@ -272,44 +275,13 @@ class TiledEdges:
         self._launch("place_more_thread_mapped", rows.size, self.structure(), *given, partial, self.ends)
 
     def column(self, name: str) -> Any:
-        """Return an edge column, by position: of rows, then of tiles; laid out at its first use."""
+        """Return the one value that an edge column has (`find_tiling_obstacle`), [1]."""
         import cupy
 
         if name not in self._columns:
             (values,) = columns_of(self._edges, (name,))
-            size = max(1, self.rows.num_positions + 64 * self._num_lines)
-            width = values.dtype.itemsize
-            check_fits({f"edge column {name}": width * size, "laying it out": values.size * ORDERING})
-            placed = cupy.zeros(size, dtype=values.dtype)
-            if values.strides == (0,):
-                fill_with(placed, values[:1].tobytes() or b"\0")
-            else:
-                self._place_column(send(values), placed)
-            self._columns[name] = placed
+            self._columns[name] = cupy.asarray(np.resize(values[:1], 1))
         return self._columns[name]
-
-    def _place_column(self, values: Any, placed: Any) -> None:
-        import cupy
-
-        keys = _make_keys(self._edges, self._lids, self._launch)
-        order = cupy.argsort(keys, kind="stable")
-        keys.sort()
-        counts = count_pairs(keys, self._degrees, self.segment_size, self._launch)
-        pairs = self._find_pairs(keys, counts, self.renamed)
-        slices = self._find_slices(pairs)
-        del keys
-        bits = 8 * values.dtype.itemsize
-        self._launch(
-            f"place_row_column_{bits}_thread_mapped",
-            pairs.num_pairs,
-            *(self.structure(), *pairs.edges, pairs.first_pairs, order, values, placed),
-        )
-        self._launch(
-            f"place_tile_column_{bits}_warp_mapped",
-            32 * self.num_slices,
-            *(pairs.order, *pairs.edges, slices.origins, slices.sizes, slices.lines),
-            *(np.uint64(self.num_slices), order, values, placed[self.rows.num_positions :]),
-        )
 
     def structure(self) -> Any:
         """Return what kernels take of the rows."""
@@ -331,12 +303,13 @@ class TiledEdges:
         for name, array in arrays.items():
             filled[name] = array.data.ptr
         filled["num_shares"], filled["segment_size"] = self._num_shares, self.segment_size
-        filled["first_partial"], filled["first_position"] = self._first_partial, self.rows.num_positions
+        filled["first_free"] = self._first_free
+        filled["first_partial"] = self._first_partial
         return filled
 
     @property
     def nbytes(self) -> int:
-        """The bytes that tiles and rows take, without edge columns."""
+        """The bytes that tiles and rows take."""
         arrays = self.ends, self._words, self._rows_of_partials, self._lines, self._first_lanes, *self._shares
         return self.rows.nbytes + sum(int(array.nbytes) for array in arrays)
 

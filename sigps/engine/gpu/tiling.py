@@ -7,7 +7,7 @@ whose source is not among those that every block keeps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -72,7 +72,12 @@ _MOST_LEFT = 0.5
 
 
 def choose_tiling(
-    compiled: CudaProgram, *, shared_bytes: int, num_blocks: int, tiles: Tiles = "auto"
+    compiled: CudaProgram,
+    *,
+    shared_bytes: int,
+    num_blocks: int,
+    varying: Collection[str] = (),
+    tiles: Tiles = "auto",
 ) -> Tiling | None:
     """Return how in-edges go into tiles for a program; None where its pulls may read only some of them.
 
@@ -80,6 +85,7 @@ def choose_tiling(
         compiled: The program.
         shared_bytes: The shared memory that a block may have.
         num_blocks: Multiprocessors.
+        varying: The graph's edge columns that do not have one value throughout.
         tiles: Whether they are to.
 
     Raises:
@@ -87,26 +93,29 @@ def choose_tiling(
     """
     if tiles == "never":
         return None
-    if obstacle := find_tiling_obstacle(compiled.program, compiled.defines):
+    if obstacle := find_tiling_obstacle(compiled.program, compiled.defines, varying):
         if tiles == "always":
             raise ConfigError(
                 f"{compiled.program.name} cannot run with tiles='always': {obstacle}. Use tiles='auto'"
             )
         return None
-    size = segment_size(record_bytes_of(compiled), shared_bytes)
-    return Tiling(size, num_blocks, always=tiles == "always")
+    record_bytes = record_bytes_of(compiled)
+    return Tiling(segment_size(record_bytes, shared_bytes), num_blocks, record_bytes, tiles == "always")
 
 
-def find_tiling_obstacle(program: VertexProgram, defines: Mapping[str, str]) -> str:
+def find_tiling_obstacle(
+    program: VertexProgram, defines: Mapping[str, str], varying: Collection[str] = ()
+) -> str:
     """Return why a program's in-edges cannot go into tiles; empty where they can.
 
     They can where pulls always read all in-edges, of records of 1 to 4 words, and inboxes of as many. And no edge
-    column: HITS, which reads one, takes 0.54 ms over tiles on kron-22 and 0.64 over rows (NVIDIA H200, driver
-    580.159.04), but has its column in rows anyway where other programs read it, too.
+    column but those that have one value: HITS with one that varies takes 0.54 ms over tiles on kron-22 and 0.64 over
+    rows (NVIDIA H200, driver 580.159.04), but has its column in rows anyway where other programs read it, too.
 
     Args:
         program: The program.
         defines: Its macros, as a `CudaProgram` has them.
+        varying: The graph's edge columns that do not have one value throughout.
     """
     record, slots = (int(defines[f"SIGPS_{row}_BYTES"]) for row in ("RECORD", "SLOTS"))
     if program.consumption not in (Consumption.COMBINED, Consumption.SINGLE):
@@ -115,8 +124,8 @@ def find_tiling_obstacle(program: VertexProgram, defines: Mapping[str, str]) -> 
         return "a pull ends where its result is known"
     if not program.sends_together:
         return "its vertices do not all send in the same supersteps, as far as the compiler can prove"
-    if program.reads_edge_links or program.edge_columns:
-        return "it reads values of edges"
+    if program.reads_edge_links or not set(varying).isdisjoint(program.edge_columns):
+        return "it reads values of edges, which vary"
     if defines["SIGPS_BY_TEAM"] != "0" or any(f.measure for f in program.states):
         return "compute() goes through edges"
     if num_cells(program.aggregate_dtypes) > _MOST_CELLS:
@@ -237,12 +246,23 @@ class Tiling:
     Attributes:
         size: Sources of a segment.
         num_shares: Blocks that are resident at once.
+        record_bytes: The size of a record.
         always: Whether also where it does not pay.
     """
 
     size: int
     num_shares: int
+    record_bytes: int
     always: bool = False
+
+    @property
+    def num_banks(self) -> int:
+        """How many records lie in different banks of shared memory, and how many lanes read theirs at once.
+
+        >>> [Tiling(32, 1, record_bytes).num_banks for record_bytes in (4, 8, 12, 16)]
+        [32, 16, 32, 8]
+        """
+        return {4: 32, 8: 16, 12: 32, 16: 8}[self.record_bytes]
 
 
 @dataclass(frozen=True)

@@ -204,7 +204,7 @@ def both_ways(graph: GraphArrays) -> GraphArrays:
         )
     if graph.directed:
         return _rebuilt(graph, map(_with_reverse, rows_as_chunks(graph)), directed=True)
-    leads = np.ones(graph.targets.size, dtype=np.bool_)
+    leads = np.broadcast_to(np.True_, graph.targets.shape)  # which takes no memory
     return replace(graph, columns={**graph.columns, "leads_out": leads, "leads_in": leads}, by_target=None)
 
 

@@ -51,10 +51,11 @@ __device__ inline RowOfEdges row_of(const Edges &edges, uint32_t v) {
 // edges that are alone.
 //
 // A slice has 32 pairs of one segment, a lane each, in columns ("lines") of 32
-// words, two edges a word; or a piece of one pair of many edges, the lanes
-// after one another. The pieces of a segment come first. The shares of the
-// blocks take about the same time each, and so do the runs of a block's warps
-// in a segment.
+// words, two edges a word; or a piece of one pair of many edges, of which each
+// lane has some. The edges of a lane have no order of their own, but one in
+// which few lanes that read at once read from one bank. The pieces of a segment
+// come first. The shares of the blocks take about the same time each, and so do
+// the runs of a block's warps in a segment.
 //
 //   first_tasks: [num_shares + 1]   a share's tasks
 //   segments:    [tasks]            a task has slices of one segment
@@ -73,8 +74,8 @@ struct Tiles {
   const uint32_t *rows;
   uint32_t num_shares;
   uint32_t segment_size;
-  uint32_t first_partial;  // among ends
-  uint64_t first_position; // among those of edge columns; two a word follow
+  uint32_t first_free;    // no row from here on has a partial
+  uint32_t first_partial; // among ends
 };
 
 constexpr uint32_t NO_PLACE = 0xffff;

@@ -118,18 +118,20 @@ __device__ inline void read_end(const Lease &lease, const Outbox &outbox,
     record = *at;
 }
 
+// Of an edge over tiles: columns have one value there, for all edges.
+constexpr uint64_t NO_POSITION = 0;
+
 // Puts what an end brings into the inbox of vertex v.
 __device__ inline void put_end(const Lease &lease, const NextSuperstep &now,
                                uint32_t source, bool is_partial,
-                               const Record &record, uint32_t v,
-                               uint64_t position, Inbox &inbox) {
+                               const Record &record, uint32_t v, Inbox &inbox) {
   Occasion when{lease.in, now.superstep, v};
   Slots value;
   if (is_partial) {
     memcpy(&value, &record, sizeof(Slots));
     put(inbox, value, when);
   } else if (when.passes(sigps_deliver(&lease.in, now.superstep - 1, &record,
-                                       source, v, position, &value),
+                                       source, v, NO_POSITION, &value),
                          source))
     put(inbox, value, when);
 }
@@ -159,8 +161,7 @@ __device__ inline void receive(const Lease &lease, const NextSuperstep &now,
 #pragma unroll
   for (int k = 0; k < COUNT; k++)
     if (sent[k])
-      put_end(lease, now, sources[k], is_partial[k], records[k], v,
-              position + uint64_t(k) * step, inbox);
+      put_end(lease, now, sources[k], is_partial[k], records[k], v, inbox);
   return;
 #else
 #pragma unroll
@@ -436,8 +437,7 @@ gather_slices(const Lease &lease, const NextSuperstep &now, uint32_t first_row,
     for (int k = 0; k < K; k++)
       if (sent[k])
         put_end(lease, now, sources[k], is_partial[k], records[k],
-                first_row + k * 32 + lane_id(), positions[k] + uint64_t(i) * 32,
-                inboxes[k]);
+                first_row + k * 32 + lane_id(), inboxes[k]);
   }
 #pragma unroll
   for (int k = 0; k < K; k++) {
@@ -489,9 +489,75 @@ __device__ inline void compute_active(const Lease &lease,
   }
 }
 
+// The tasks of warps: warp-mapped rows, then slices. Over tiles those come
+// first of which no row has a partial, for they can go before the barrier.
+struct RowTasks {
+  uint32_t num_block_rows, groups, count, num_free, counters, mine;
+  uint32_t *numbers;
+
+  __device__ RowTasks(const Lease &lease, uint32_t num_block_rows)
+      : num_block_rows(num_block_rows) {
+    uint32_t num_csr_rows = lease.in_edges.num_csr_rows;
+    groups = (num_csr_rows - num_block_rows) / ROWS_OF_WARP;
+    uint32_t slices = (lease.num_owned - num_csr_rows + 31) / 32;
+    if (lease.num_owned < num_csr_rows)
+      slices = 0;
+    count = groups + (slices + SLICES_OF_TASK - 1) / SLICES_OF_TASK;
+    num_free = 0;
+#if SIGPS_TILES
+    uint32_t others = max(lease.tiles.first_free, num_csr_rows) - num_csr_rows;
+    constexpr uint32_t ROWS = SLICES_OF_TASK * 32;
+    others = groups + others / ROWS + (others % ROWS != 0);
+    num_free = count - min(count, others);
+#endif
+    counters = min(NUM_TASK_COUNTERS, threads_of_grid() / 32);
+    mine = spread_warp() % counters;
+    numbers = &lease.control->next_task[mine].value;
+  }
+
+  // The next task's number, for a warp.
+  __device__ uint32_t take() const {
+    return sigps::take(numbers) * counters + mine;
+  }
+};
+
+template <SenderFilter FILTER>
+__device__ inline void gather_task(const Lease &lease, const NextSuperstep &now,
+                                   const RowTasks &tasks, uint32_t number,
+                                   ThreadCounters &counted) {
+  uint32_t task = number < tasks.num_free
+                      ? number + tasks.count - tasks.num_free
+                      : number - tasks.num_free;
+  if (task < tasks.groups)
+    gather_rows_by_warp<FILTER>(
+        lease, now, tasks.num_block_rows + task * ROWS_OF_WARP, counted);
+  else
+    gather_slices<FILTER>(lease, now,
+                          lease.in_edges.num_csr_rows +
+                              (task - tasks.groups) * SLICES_OF_TASK * 32,
+                          counted);
+}
+
+#if SIGPS_TILES
+// The tasks that need no partials, by each warp that has no tiles left. Returns
+// the number that it took last, which is that of another task.
+template <SenderFilter FILTER>
+__device__ inline uint32_t gather_free(const Lease &lease,
+                                       const NextSuperstep &now,
+                                       ThreadCounters &counted) {
+  RowTasks tasks(lease, lease.num_block_rows);
+  uint32_t number = tasks.take();
+  for (; number < tasks.num_free; number = tasks.take())
+    gather_task<FILTER>(lease, now, tasks, number, counted);
+  return number;
+}
+#endif
+
+//   number: with has_number a task's that this warp has taken
 template <SenderFilter FILTER>
 __device__ inline void gather(const Lease &lease, const NextSuperstep &now,
-                              ThreadCounters &counted) {
+                              ThreadCounters &counted, bool has_number = false,
+                              uint32_t number = 0) {
   if constexpr (FILTER == SENDERS_NONE && !SIGPS_BY_WARP && !SIGPS_WALKS) {
     compute_active(lease, now, counted);
     return;
@@ -515,26 +581,11 @@ __device__ inline void gather(const Lease &lease, const NextSuperstep &now,
   }
   // Then warp-mapped rows and slices, those of most edges first: a warp that is
   // done takes the next task.
-  uint32_t num_csr_rows = lease.in_edges.num_csr_rows;
-  uint32_t groups = (num_csr_rows - num_block_rows) / ROWS_OF_WARP;
-  uint32_t slices = (lease.num_owned - num_csr_rows + 31) / 32;
-  if (lease.num_owned < num_csr_rows)
-    slices = 0;
-  uint32_t tasks = groups + (slices + SLICES_OF_TASK - 1) / SLICES_OF_TASK;
-  uint32_t counters = min(NUM_TASK_COUNTERS, threads_of_grid() / 32);
-  uint32_t mine = spread_warp() % counters;
-  uint32_t *numbers = &lease.control->next_task[mine].value;
-  uint32_t task = take(numbers) * counters + mine;
-  while (task < tasks) {
-    if (task < groups) {
-      gather_rows_by_warp<FILTER>(
-          lease, now, num_block_rows + task * ROWS_OF_WARP, counted);
-    } else {
-      uint32_t slice = (task - groups) * SLICES_OF_TASK;
-      gather_slices<FILTER>(lease, now, num_csr_rows + slice * 32, counted);
-    }
-    task = take(numbers) * counters + mine;
-  }
+  RowTasks tasks(lease, num_block_rows);
+  if (!has_number)
+    number = tasks.take();
+  for (; number < tasks.count; number = tasks.take())
+    gather_task<FILTER>(lease, now, tasks, number, counted);
 }
 
 } // namespace sigps

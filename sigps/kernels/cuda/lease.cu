@@ -194,6 +194,17 @@ __device__ void plan_next(const Lease &lease, const NextSuperstep &now,
 }
 
 #if !SIGPS_DIRECT && !SIGPS_LISTED && !SIGPS_GROUPED && !SIGPS_BY_EDGE
+#if SIGPS_TILES
+template <SenderFilter FILTER>
+__device__ void gather_tiles(const Lease &lease, const NextSuperstep &now,
+                             uint32_t &generation, ThreadCounters &counted) {
+  combine_tiles<FILTER>(lease, now);
+  uint32_t number = gather_free<FILTER>(lease, now, counted);
+  wait_for_all(&lease.control->barrier, generation);
+  gather<FILTER>(lease, now, counted, true, number);
+}
+#endif
+
 __device__ void pull(const Lease &lease, const NextSuperstep &now,
                      uint32_t &generation, ThreadCounters &counted) {
   if (now.frontier == FRONTIER_LISTS) {
@@ -210,15 +221,13 @@ __device__ void pull(const Lease &lease, const NextSuperstep &now,
     wait_for_all(&lease.control->barrier, generation);
   }
 #if SIGPS_TILES
-  if (now.sender_filter != SENDERS_NONE) {
-    if (now.sender_filter == SENDERS_ALL)
-      combine_tiles<SENDERS_ALL>(lease, now);
-    else
-      combine_tiles<SENDERS_BITMAP>(lease, now);
-    wait_for_all(&lease.control->barrier, generation);
-  }
-#endif
-#if SIGPS_HEADS
+  if (now.sender_filter == SENDERS_NONE)
+    gather<SENDERS_NONE>(lease, now, counted);
+  else if (now.sender_filter == SENDERS_BITMAP)
+    gather_tiles<SENDERS_BITMAP>(lease, now, generation, counted);
+  else
+    gather_tiles<SENDERS_ALL>(lease, now, generation, counted);
+#elif SIGPS_HEADS
   if (now.sender_filter == SENDERS_NONE)
     gather_by_heads<SENDERS_NONE>(lease, now, generation, counted);
   else if (now.sender_filter == SENDERS_BITMAP)

@@ -260,119 +260,94 @@ place_more_thread_mapped(const __grid_constant__ Edges edges,
 
 namespace {
 
-// The two edges of a word: edges first and first + step of [begin, end).
-template <class Put>
-__device__ void for_each_word(const uint32_t *lines, uint32_t slice,
-                              uint32_t begin, uint32_t end, bool is_piece,
-                              Put put) {
-  uint32_t lane = threadIdx.x % 32;
-  for (uint32_t line = lines[slice]; line < lines[slice + 1]; line++) {
-    uint32_t in_slice = line - lines[slice];
-    uint32_t first = begin + (is_piece ? in_slice * 64 + lane : in_slice * 2);
-    uint32_t second = first + (is_piece ? 32 : 1);
-    put(line * 32ull + lane, first, first < end, second, second < end);
+// The next places of a lane, of which it may give any one away first; those
+// that are there come first.
+constexpr int WINDOW = 8;
+
+// Takes one place of each lane's window, if it has some, so that few lanes
+// which read at once read other words of one bank: each proposes its first,
+// those without a rival or with a word that another reads have it, and the
+// others propose their next. By a warp.
+//
+//   num_banks: of records, and the lanes that read at once
+__device__ uint32_t choose(const uint32_t (&window)[WINDOW],
+                           uint32_t num_banks) {
+  constexpr uint32_t ALL = 0xffffffff, NOT_ANY = 1 << 16;
+  uint32_t lane = threadIdx.x % 32, chosen = NO_PLACE;
+#pragma unroll
+  for (int i = 0; i < WINDOW; i++) {
+    bool waits = chosen == NO_PLACE && window[0] != NO_PLACE;
+    if (__ballot_sync(ALL, waits) == 0)
+      break;
+    uint32_t mine = waits ? window[i] : chosen;
+    uint32_t bank = lane / num_banks << 8 | mine % num_banks;
+    uint32_t rivals =
+        __match_any_sync(ALL, mine == NO_PLACE ? NOT_ANY + lane : bank);
+    uint32_t those = rivals & __ballot_sync(ALL, chosen != NO_PLACE);
+    uint32_t first = __ffs(those ? those : rivals) - 1;
+    if (__shfl_sync(ALL, mine, first) == mine)
+      chosen = mine;
   }
+  return chosen == NO_PLACE ? window[0] : chosen;
 }
 
-// For each slice, by a warp: what each lane has, as [begin, end) of edges.
+} // namespace
+
+// Writes the places of all edges, a warp a slice. The edges of a lane have no
+// order of their own.
 //
 //   origins: [num_slices]           of lanes: the place of lane 0 in the order;
 //                                   of pieces: the first edge
 //   sizes: [num_slices]             pairs; of a piece its edges and IS_PIECE
 constexpr uint32_t IS_PIECE = 1u << 31;
 
-template <class Put>
-__device__ void for_all_words(const uint64_t *order, const Pairs &pairs,
-                              const uint32_t *origins, const uint32_t *sizes,
-                              const uint32_t *lines, uint64_t num_slices,
-                              Put put) {
-  uint32_t lane = threadIdx.x % 32;
-  for (uint64_t s = thread_of_all() / 32; s < num_slices;
-       s += num_threads() / 32) {
-    bool is_piece = sizes[s] & IS_PIECE;
-    uint32_t size = sizes[s] & ~IS_PIECE, begin = origins[s], end = begin;
-    if (is_piece) {
-      end += size;
-    } else if (lane < size) {
-      uint32_t pair = uint32_t(order[origins[s] + lane]);
-      begin = pairs.starts[pair];
-      end = pairs.stop(pair);
-    } else {
-      end = begin = 0;
-    }
-    for_each_word(lines, s, begin, end, is_piece, put);
-  }
-}
-
-template <class T>
-__device__ void place_tile_column(const uint64_t *order, const Pairs &pairs,
-                                  const uint32_t *origins,
-                                  const uint32_t *sizes, const uint32_t *lines,
-                                  uint64_t num_slices, const int64_t *edges,
-                                  const T *column, T *placed) {
-  for_all_words(order, pairs, origins, sizes, lines, num_slices,
-                [&](uint64_t word, uint32_t first, bool has_first,
-                    uint32_t second, bool has_second) {
-                  if (has_first)
-                    placed[2 * word] = column[edges[first]];
-                  if (has_second)
-                    placed[2 * word + 1] = column[edges[second]];
-                });
-}
-
-template <class T>
-__device__ void place_row_column(const Edges &edges, const Pairs &pairs,
-                                 const uint32_t *first_pairs,
-                                 const int64_t *numbers, const T *column,
-                                 T *placed) {
-  for (uint64_t p = thread_of_all(); p < pairs.num_pairs; p += num_threads())
-    if (pairs.count(p) == 1) {
-      RowOfEdges row = row_of(edges, pairs.rows[p]);
-      placed[row.first + uint64_t(p - first_pairs[pairs.rows[p]]) * row.step] =
-          column[numbers[pairs.starts[p]]];
-    }
-}
-
-} // namespace
-
 extern "C" __global__ void place_words_warp_mapped(
     const uint64_t *keys, const uint64_t *order, const uint32_t *starts,
     const uint32_t *rows, const uint32_t *stops, uint64_t num_pairs,
     const uint32_t *origins, const uint32_t *sizes, const uint32_t *lines,
     uint64_t num_slices, const uint32_t *renamed, uint32_t segment_size,
-    uint32_t *words) {
+    uint32_t num_banks, uint32_t *words) {
   Pairs pairs{starts, rows, stops, num_pairs};
-  auto place_of = [&](uint32_t edge) {
-    return renamed[uint32_t(keys[edge])] % segment_size;
-  };
-  for_all_words(order, pairs, origins, sizes, lines, num_slices,
-                [&](uint64_t word, uint32_t first, bool has_first,
-                    uint32_t second, bool has_second) {
-                  uint32_t low = has_first ? place_of(first) : NO_PLACE;
-                  uint32_t high = has_second ? place_of(second) : NO_PLACE;
-                  words[word] = high << 16 | low;
-                });
-}
-
-#define SIGPS_PLACE_COLUMN(bits)                                               \
-  extern "C" __global__ void place_tile_column_##bits##_warp_mapped(           \
-      const uint64_t *order, const uint32_t *starts, const uint32_t *rows,     \
-      const uint32_t *stops, uint64_t num_pairs, const uint32_t *origins,      \
-      const uint32_t *sizes, const uint32_t *lines, uint64_t num_slices,       \
-      const int64_t *edges, const uint##bits##_t *column,                      \
-      uint##bits##_t *placed) {                                                \
-    place_tile_column(order, Pairs{starts, rows, stops, num_pairs}, origins,   \
-                      sizes, lines, num_slices, edges, column, placed);        \
-  }                                                                            \
-  extern "C" __global__ void place_row_column_##bits##_thread_mapped(          \
-      const __grid_constant__ Edges edges, const uint32_t *starts,             \
-      const uint32_t *rows, const uint32_t *stops, uint64_t num_pairs,         \
-      const uint32_t *first_pairs, const int64_t *numbers,                     \
-      const uint##bits##_t *column, uint##bits##_t *placed) {                  \
-    place_row_column(edges, Pairs{starts, rows, stops, num_pairs},             \
-                     first_pairs, numbers, column, placed);                    \
+  uint32_t lane = threadIdx.x % 32;
+  for (uint64_t s = thread_of_all() / 32; s < num_slices;
+       s += num_threads() / 32) {
+    bool is_piece = sizes[s] & IS_PIECE;
+    uint32_t size = sizes[s] & ~IS_PIECE, next = origins[s], end = next;
+    uint32_t step = is_piece ? 32 : 1;
+    if (is_piece) {
+      end += size;
+      next += lane;
+    } else if (lane < size) {
+      uint32_t pair = uint32_t(order[origins[s] + lane]);
+      next = pairs.starts[pair];
+      end = pairs.stop(pair);
+    }
+    auto take = [&] {
+      if (next >= end)
+        return NO_PLACE;
+      uint32_t source = uint32_t(keys[next]);
+      next += step;
+      return renamed[source] % segment_size;
+    };
+    uint32_t window[WINDOW];
+#pragma unroll
+    for (int i = 0; i < WINDOW; i++)
+      window[i] = take();
+    for (uint32_t line = lines[s]; line < lines[s + 1]; line++) {
+      uint32_t word = 0;
+#pragma unroll
+      for (int half = 0; half < 2; half++) {
+        uint32_t chosen = choose(window, num_banks);
+        word |= chosen << 16 * half;
+        bool is_behind = false; // the others move up
+#pragma unroll
+        for (int i = 0; i < WINDOW; i++) {
+          is_behind = is_behind || window[i] == chosen;
+          if (is_behind)
+            window[i] = i + 1 < WINDOW ? window[i + 1] : take();
+        }
+      }
+      words[line * 32ull + lane] = word;
+    }
   }
-SIGPS_PLACE_COLUMN(8)
-SIGPS_PLACE_COLUMN(16)
-SIGPS_PLACE_COLUMN(32)
-SIGPS_PLACE_COLUMN(64)
+}

@@ -79,8 +79,6 @@ __device__ inline bool are_full(uint32_t word) {
 // What some lines bring to a row, two edges a word: their records are read
 // before the first is used. In lines that are not full a lane without an edge
 // reads the first record, which is not used.
-//
-//   position: of the first line's first edge
 template <SenderFilter FILTER, bool ARE_FULL, int COUNT> struct ReceivedLines {
   Record records[COUNT][2];
 
@@ -103,8 +101,7 @@ template <SenderFilter FILTER, bool ARE_FULL, int COUNT> struct ReceivedLines {
   // The two edges of a word of line `k`.
   __device__ void put_line(const Lease &lease, const NextSuperstep &now,
                            const SegmentOfTask &segment, uint32_t row,
-                           uint32_t word, int k, uint64_t position,
-                           Inbox &inbox) const {
+                           uint32_t word, int k, Inbox &inbox) const {
     Occasion when{lease.in, now.superstep, row};
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -116,7 +113,7 @@ template <SenderFilter FILTER, bool ARE_FULL, int COUNT> struct ReceivedLines {
       if (sent &&
           when.passes(sigps_deliver(&lease.in, now.superstep - 1,
                                     &records[k][half], segment.first + place,
-                                    row, position + half, &value),
+                                    row, NO_POSITION, &value),
                       segment.first + place))
         put(inbox, value, when);
     }
@@ -125,17 +122,16 @@ template <SenderFilter FILTER, bool ARE_FULL, int COUNT> struct ReceivedLines {
 
 // Lines of one slice, all of which are full or none has to be.
 template <SenderFilter FILTER, bool ARE_FULL>
-__device__ inline void
-receive_lines(const Lease &lease, const NextSuperstep &now,
-              const SegmentOfTask &segment, uint32_t row, const uint32_t *words,
-              uint64_t position, Inbox &inbox) {
+__device__ inline void receive_lines(const Lease &lease,
+                                     const NextSuperstep &now,
+                                     const SegmentOfTask &segment, uint32_t row,
+                                     const uint32_t *words, Inbox &inbox) {
 #pragma unroll
   for (int first = 0; first < int(LINES_AHEAD); first += LINES_AT_ONCE) {
     ReceivedLines<FILTER, ARE_FULL, LINES_AT_ONCE> read(segment, &words[first]);
 #pragma unroll
     for (int k = 0; k < LINES_AT_ONCE; k++)
-      read.put_line(lease, now, segment, row, words[first + k], k,
-                    position + (first + k) * 64, inbox);
+      read.put_line(lease, now, segment, row, words[first + k], k, inbox);
   }
 }
 
@@ -180,13 +176,10 @@ combine_piece(const Lease &lease, const NextSuperstep &now,
     uint64_t at = line * 32ull + lane_id();
     uint32_t taken[LINES_AHEAD];
     read_lines(tiles.words + at, end - line, taken);
-    uint64_t position = tiles.first_position + at * 2;
     if (are_full(taken[LINES_AHEAD - 1]))
-      receive_lines<FILTER, true>(lease, now, segment, row, taken, position,
-                                  inbox);
+      receive_lines<FILTER, true>(lease, now, segment, row, taken, inbox);
     else
-      receive_lines<FILTER, false>(lease, now, segment, row, taken, position,
-                                   inbox);
+      receive_lines<FILTER, false>(lease, now, segment, row, taken, inbox);
   }
   inbox = combine_warp(inbox, {lease.in, now.superstep, row});
   keep_partial<FILTER>(lease, slice, true, inbox);
@@ -212,14 +205,11 @@ combine_slices(const Lease &lease, const NextSuperstep &now,
   while (left > 0) {
     uint32_t next[LINES_AHEAD];
     read_lines(tiles.words + at + LINES_AHEAD * 32, left - LINES_AHEAD, next);
-    uint64_t position = tiles.first_position + at * 2;
     if (line + LINES_AHEAD < end_of_slice) {
       if (are_full(taken[LINES_AHEAD - 1]))
-        receive_lines<FILTER, true>(lease, now, segment, row, taken, position,
-                                    inbox);
+        receive_lines<FILTER, true>(lease, now, segment, row, taken, inbox);
       else
-        receive_lines<FILTER, false>(lease, now, segment, row, taken, position,
-                                     inbox);
+        receive_lines<FILTER, false>(lease, now, segment, row, taken, inbox);
       line += LINES_AHEAD;
     } else {
       // Lines behind the last have no edges, and no slice ends there.
@@ -229,8 +219,7 @@ combine_slices(const Lease &lease, const NextSuperstep &now,
                                                          &taken[first]);
 #pragma unroll
         for (int k = 0; k < LINES_AT_ONCE; k++) {
-          read.put_line(lease, now, segment, row, taken[first + k], k,
-                        position + (first + k) * 64, inbox);
+          read.put_line(lease, now, segment, row, taken[first + k], k, inbox);
           if (++line == end_of_slice) {
             keep_partial<FILTER>(lease, slice, false, inbox);
             inbox = empty_inbox();

@@ -18,6 +18,7 @@ from sigps import Aggregator, State, Vertex
 from sigps.apps import (
     BFS,
     CDLP,
+    HITS,
     WCC,
     EigenvectorCentrality,
     HeatDiffusion,
@@ -41,10 +42,26 @@ from sigps.engine.gpu.tiling import (
     choose_tiling,
     count_on_host,
     find_tiling_obstacle,
+    record_bytes_of,
     share_out,
 )
 from sigps.engine.gpu.variant import TILES
 from sigps.errors import ConfigError
+
+
+class Weighted(Vertex, message=float):
+    """Sends along each edge what its weight says."""
+
+    value: State[float] = 1.0
+
+    def compute(self, messages):
+        self.value += sum(messages)
+        if self.superstep < 5:
+            for edge in self.out_edges:
+                self.send(edge, edge.weight * self.value)
+        else:
+            self.vote_to_halt()
+
 
 DENSE: list[tuple[Vertex, str]] = [
     (PageRank(iterations=6), "rank"),
@@ -52,6 +69,8 @@ DENSE: list[tuple[Vertex, str]] = [
     (PersonalisedPageRank(source=1), "rank"),
     (Katz(attenuation=1e-4), "score"),
     (EigenvectorCentrality(iterations=8), "score"),
+    (HITS(iterations=4), "authority"),
+    (Weighted(), "value"),
 ]
 
 
@@ -148,20 +167,23 @@ def test_pairs_are_counted_on_the_host(rows: list[list[int]], lids: list[int], s
     ("program", "obstacle"),
     [
         (PageRank(), ""),
+        (HITS(), ""),
+        (Weighted(), "it reads values of edges, which vary"),
         (BFS(source=0), "a pull ends where its result is known"),
         (SomeSend(), "its vertices do not all send in the same supersteps, as far as the compiler can prove"),
-        (HeatDiffusion(source=0, rate=0.1), "it reads values of edges"),
+        (HeatDiffusion(source=0, rate=0.1), "it reads values of edges, which vary"),
         (CDLP(iterations=3), "its messages are not combined"),
     ],
 )
 def test_the_key_forces_and_forbids_tiles(program: Vertex, obstacle: str) -> None:
-    columns = {"weight": np.dtype(np.float64)}
+    columns = {name: np.dtype(np.bool_) for name in ("leads_out", "leads_in")}
+    columns["weight"] = np.dtype(np.float64)
     compiled = compile_for_cuda(analyse(program, "double"), columns, narrow_ids=True, arch="sm_90")
-    assert find_tiling_obstacle(compiled.program, compiled.defines) == obstacle
+    assert find_tiling_obstacle(compiled.program, compiled.defines, {"weight"}) == obstacle
     assert macros_of(compiled.program, columns, narrow_ids=True) == compiled.defines
 
     def choose(tiles: Tiles) -> Tiling | None:
-        return choose_tiling(compiled, shared_bytes=232_448, num_blocks=132, tiles=tiles)
+        return choose_tiling(compiled, shared_bytes=232_448, num_blocks=132, varying={"weight"}, tiles=tiles)
 
     assert choose("never") is None
     if obstacle:
@@ -171,8 +193,8 @@ def test_the_key_forces_and_forbids_tiles(program: Vertex, obstacle: str) -> Non
         ):
             choose("always")
     else:
-        assert choose("auto") == Tiling(23552, 132)
-        assert choose("always") == Tiling(23552, 132, always=True)
+        assert choose("auto") == Tiling(23552, 132, 8)
+        assert choose("always") == Tiling(23552, 132, 8, always=True)
 
 
 @pytest.mark.parametrize("tiles", ["auto", "always", "never"])
@@ -193,7 +215,7 @@ def test_a_run_asks_for_tiles_by_its_key(
         f"program: sigps.apps:PageRank\ngraph: {{path: graph.txt}}\nengine: {{device: cuda, tiles: {tiles}}}\n"
     )
     assert cli.execute(["run", str(tmp_path / "job.yaml")]) == 0
-    expected = {"auto": Tiling(3072, 1), "always": Tiling(3072, 1, always=True), "never": None}
+    expected = {"auto": Tiling(3072, 1, 8), "always": Tiling(3072, 1, 8, always=True), "never": None}
     assert asked == [expected[tiles]]
 
 
@@ -258,10 +280,12 @@ def use_tiles(monkeypatch: pytest.MonkeyPatch, size: int | None) -> list[Tiling]
     """Lay all dense programs' edges out in tiles of segments of a size, or none's; return what was asked for."""
     asked: list[Tiling] = []
 
-    def choose(compiled: Any, *, shared_bytes: int, num_blocks: int, tiles: str) -> Tiling | None:
-        if size is None or find_tiling_obstacle(compiled.program, compiled.defines):
+    def choose(
+        compiled: Any, *, shared_bytes: int, num_blocks: int, varying: set[str], tiles: str
+    ) -> Tiling | None:
+        if size is None or find_tiling_obstacle(compiled.program, compiled.defines, varying):
             return None
-        asked.append(Tiling(size, num_blocks, always=True))
+        asked.append(Tiling(size, num_blocks, record_bytes_of(compiled), always=True))
         return asked[-1]
 
     monkeypatch.setattr(placement, "choose_tiling", choose)
@@ -290,7 +314,7 @@ def test_tiles_give_what_a_cpu_gives(
         found = sigps.run(program, graph, device="cuda")
         expected = sigps.run(program, graph, device="cpu")
         np.testing.assert_allclose(found[field], expected[field], rtol=1e-9)
-    assert len(asked) == len(DENSE)
+    assert len(asked) == len(DENSE) - directed  # HITS reads columns that vary in a directed graph
 
 
 @pytest.mark.gpu

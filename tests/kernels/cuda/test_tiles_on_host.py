@@ -45,12 +45,14 @@ extern "C" void pull(void *edges, void *tiles, uint32_t num_owned, uint32_t num_
     ThreadCounters counted;
     if (filter == SENDERS_ALL) {
       combine_tiles<SENDERS_ALL>(lease, now);
+      uint32_t number = gather_free<SENDERS_ALL>(lease, now, counted);
       __syncthreads();
-      gather<SENDERS_ALL>(lease, now, counted);
+      gather<SENDERS_ALL>(lease, now, counted, true, number);
     } else {
       combine_tiles<SENDERS_BITMAP>(lease, now);
+      uint32_t number = gather_free<SENDERS_BITMAP>(lease, now, counted);
       __syncthreads();
-      gather<SENDERS_BITMAP>(lease, now, counted);
+      gather<SENDERS_BITMAP>(lease, now, counted, true, number);
     }
   });
 }
@@ -165,11 +167,31 @@ def test_a_pull_over_tiles_is_one_over_edges(
     """Segments so small that there are many; pairs of over 512 and of over 2,048 edges in the largest."""
     use_host_as_gpu(monkeypatch)
     rows = draw(num_vertices, num_edges, np.random.default_rng(num_edges))
-    assert_pulls(rows, Tiling(size, 3, always=True), num_words, all_pass, sender_filter)
+    assert_pulls(rows, Tiling(size, 3, 4 * num_words, always=True), num_words, all_pass, sender_filter)
 
 
 def test_a_warp_has_more_slices_than_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
     """One share of 32 warps, and pairs of two edges in one segment for 34 slices each."""
     use_host_as_gpu(monkeypatch)
     rows = list(np.random.default_rng(3).integers(0, 64, (32 * 34 * 32, 2)))
-    assert_pulls(rows, Tiling(40_960, 1, always=True), 1, True, ALL_BRING)
+    assert_pulls(rows, Tiling(40_960, 1, 4, always=True), 1, True, ALL_BRING)
+
+
+def turns_of(places: NDArray[np.uint32], num_banks: int) -> int:
+    """Return in how many turns lanes have read, [reads, 32]: one for each word of a bank that some read at once."""
+    groups = [np.unique(group) for group in places.reshape(-1, num_banks)]
+    return sum(int(np.bincount(group % num_banks).max()) for group in groups)
+
+
+@pytest.mark.parametrize("num_words", [1, 2, 4])
+def test_few_lanes_read_from_one_bank_at_once(num_words: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slice of 32 rows of 40 sources each, beside their ascending order."""
+    use_host_as_gpu(monkeypatch)
+    num_banks, rng = 32 // num_words, np.random.default_rng(7)
+    rows = [np.sort(rng.choice(1024, 40, replace=False)) for _ in range(32)] + [np.zeros(0, np.int64)] * 992
+    tiled = laid_out(rows, Tiling(1024, 1, 4 * num_words, always=True), library(num_words, True))
+    numbers, words = np.array(tiled.renamed.numbers), np.array(tiled._words).reshape(-1, 32)
+    places = np.stack([words & 0xFFFF, words >> 16], axis=1).reshape(40, 32)
+    ascending = np.sort(places, axis=0)
+    assert sorted(ascending.T.tolist()) == sorted(np.sort(numbers[row]).tolist() for row in rows[:32])
+    assert turns_of(places, num_banks) < 0.8 * turns_of(ascending, num_banks)
