@@ -149,6 +149,14 @@ class StatsLog(Sequence[SuperstepStats]):
         if rows.size:
             self._add(_Rows(rows, directions, are_packed))
 
+    @property
+    def num_messages(self) -> int:
+        """How many all supersteps sent; no record is made."""
+        return sum(
+            sum(record.messages for record in part) if isinstance(part, list) else part.num_messages
+            for part in self._parts
+        )
+
     def as_rows(self) -> NDArray[Any]:
         """Return supersteps as an array of `ROWS`, to cross between ranks; what runs without barriers is left out."""
         parts = [part.as_rows() if isinstance(part, _Rows) else _rows_of(part) for part in self._parts]
@@ -199,6 +207,10 @@ class _Rows(Sequence[SuperstepStats]):
     rows: NDArray[Any]
     directions: Mapping[int, str]
     are_packed: bool = False
+
+    @property
+    def num_messages(self) -> int:
+        return int(self.rows["messages"].sum())
 
     def __len__(self) -> int:
         return int(self.rows.size)

@@ -117,21 +117,41 @@ class Graph(GraphArrays):
         >>> graph.num_edges, newer.version, newer.versions, newer.at(0) is graph
         (2, 1, (0, 1), True)
         """
-        from sigps.graph.versions.apply import Family, apply_batch
+        newer = self._applied(inserts, deletes, vertices, delete_vertices, missing)
+        newer._family = self.family
+        newer.version = newer._family.add(newer)
+        return newer
 
-        if self._family is None:
-            self._family = Family()
-            self._family.add(self)
+    def _applied(
+        self,
+        inserts: Any,
+        deletes: Any,
+        vertices: ArrayLike | None = None,
+        delete_vertices: ArrayLike | None = None,
+        missing: Literal["count", "error"] = "count",
+    ) -> Graph:
+        """Return the graph after a batch, as `apply` does, without a number."""
+        from sigps.graph.versions.apply import apply_batch
+
         hashed = self._derived.get("edge hash")
         given = inserts, deletes, vertices, delete_vertices, missing, self.column_types(), hashed
         changed, version = apply_batch(self, self._version, *given)
         newer = self._with_rows(version, **changed)
-        newer._family, newer.version = self._family, self._family.add(newer)
         if version.edge_hash is not None:
             newer._derived["edge hash"] = version.edge_hash
         if self.group.size == 1 and not newer.update.is_renumbered:
             self._carry_on(newer)
         return newer
+
+    @property
+    def family(self) -> Family:
+        """The versions of this graph that something holds."""
+        if self._family is None:
+            from sigps.graph.versions.apply import Family
+
+            self._family = Family()
+            self._family.add(self)
+        return self._family
 
     def save_update(self, path: str | os.PathLike[str]) -> None:
         """Write the batch that made this version beside a native store of the version before. Collective; O(batch).

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sigps.errors import DeviceError
 from sigps.graph.graph import Graph
 from sigps.graph.versions.batch import as_changes
-from sigps.graph.versions.row_changes import distinct
+from sigps.graph.versions.row_changes import distinct, without_repeats
 from sigps.job.guard import Affected, Guard, allowance, refusal
 from sigps.job.preparing import Prepared, prepared, turned
 from sigps.job.result import Result
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sigps.engine.cpu.following import Following, LiveRows
     from sigps.engine.cpu.measures import LiveMeasures
     from sigps.engine.cpu.spending import Spending
+    from sigps.engine.gpu.following import GpuFollowingEngine
     from sigps.job.live_ranks import RankedRun
 
 __all__ = ["LaterIds", "LiveFields", "LiveRun", "live_run"]
@@ -44,6 +45,7 @@ class LiveRun:
         options: Those of full runs.
         keep: What keeps the states of the last result where they are, on the device; None where they are copied here.
         share: See `allowance`.
+        finder: The engine, where it finds the edges of a batch itself.
 
     Attributes:
         why: Why it can.
@@ -59,9 +61,10 @@ class LiveRun:
         options: Mapping[str, Any],
         keep: Callable[[], Mapping[str, NDArray[Any]] | None] | None = None,
         share: int | None = None,
+        finder: GpuFollowingEngine | None = None,
     ) -> None:
         self._measures, self._keep, self._share = measures, keep, share
-        self._made, self._engine, self.why = made, engine, found.why
+        self._made, self._engine, self.why, self._finder = made, engine, found.why, finder
         self._threads = threads
         self._found, self._options = found, options
         self._graph = made.graph
@@ -87,7 +90,7 @@ class LiveRun:
             if self.obstacle:
                 return None
             result = self._result(stats)
-        self._full_messages = sum(entry.messages for entry in result.stats) + self._engine.full_cost
+        self._full_messages = result.stats.num_messages + self._engine.full_cost
         return result
 
     def _found_at_once(self) -> Result | None:
@@ -122,6 +125,54 @@ class LiveRun:
             ends = [(graph.ids.to_gids(p.sources), graph.ids.to_gids(p.targets)) for p in parts if p.size]
             if ends:
                 self._engine.note(*(np.concatenate(side) for side in zip(*ends, strict=True)))
+
+    def laid_by(self, before: Graph, batch: Updates, guard: Guard) -> Graph | None:
+        """Return the version after a batch whose edges the engine finds, and which `follow_ends` takes then.
+
+        Its rows here follow when they are read. None where the batch is applied here first.
+
+        Args:
+            before: The version that was followed last.
+            batch: The batch.
+            guard: A user's own reads rows here.
+
+        Raises:
+            GraphError: If the batch is wrong.
+        """
+        like = self._made.graph  # whose vertices all these versions have
+        duplicates = like.report.duplicates_policy
+        declared = self._made.program.declaration
+        is_turned = before.directed and not declared.directed
+        others = batch.vertices is not None or batch.delete_vertices is not None
+        if self._finder is None or not isinstance(guard, str) or others or is_turned:
+            return None
+        if duplicates not in ("keep", "drop"):
+            return None
+        from sigps.engine.cpu.following import EdgeChanges
+        from sigps.graph.versions.apply import stored_edges
+        from sigps.graph.later import LaterGraph
+
+        types = like.column_types()
+        new, old = as_changes(batch.inserts, "inserts", types), as_changes(batch.deletes, "deletes", types)
+        inserts, _, num_unknown = stored_edges(like, like.ids, new, inserts=True)
+        if num_unknown or old.columns:
+            return None
+        deletes, _, _ = stored_edges(like, like.ids, old, inserts=False)
+        if duplicates == "drop":
+            inserts = without_repeats(inserts)
+        self._inserts = EdgeChanges(inserts.rows, inserts.ends, inserts.columns)
+        self._deletes = EdgeChanges(deletes.rows, deletes.ends, deletes.columns)
+        return LaterGraph.after(before, new.copied(), old.copied())
+
+    def follow_ends(self, newer: Graph, guard: Guard) -> str:
+        """Take the edges of a version that `laid_by` returned; return as `follow` does."""
+        self.detach()
+        assert self._finder is not None
+        drops = self._made.graph.report.duplicates_policy == "drop"
+        self._finder.follow_ends(self._inserts, self._deletes, drops_repeats=drops)
+        self._graph = newer
+        self._engine.widen(self._inserts)
+        return "guard='full'" if guard == "full" else ""
 
     def follow(self, newer: Graph, guard: Guard) -> str:
         """Take the edges of a newer version; return why it gets a full run, empty where it does not."""
@@ -370,7 +421,9 @@ def _on_gpu(made: Prepared, found: Incremental, options: Mapping[str, Any]) -> t
         return None, obstacle
     for name, values in [*given.initial.items(), *given.columns.items()]:
         engine.begin(name, subgraph.of_owned(values))
-    return LiveRun(made, engine, threads, None, found, options, engine.kept, share=1), found.why
+    return LiveRun(
+        made, engine, threads, None, found, options, engine.kept, share=1, finder=engine
+    ), found.why
 
 
 def _engine_of(

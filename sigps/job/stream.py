@@ -29,13 +29,22 @@ class LiveResult(Result):
     Attributes:
         path: `"incremental"`, or `"full"`: the program ran anew.
         why: Why it took this path.
-        update: What the batch did to the graph; None of the first result.
     """
 
     path: Literal["incremental", "full"]
     why: str
-    update: Any = None
+    _update: Any
     _changed: NDArray[Any] | LaterIds
+
+    @property
+    def update(self) -> Any:
+        """What the batch did to the graph; None of the first result.
+
+        On a GPU the batch is applied here when this is first read: O(batch), and the edges of the rows that it touches.
+        """
+        if isinstance(self._update, Graph):
+            self._update = self._update.update
+        return self._update
 
     @property
     def changed_ids(self) -> NDArray[Any]:
@@ -53,10 +62,18 @@ class LiveResult(Result):
         changed: NDArray[Any] | LaterIds,
         update: Any,
     ) -> LiveResult:
-        """Return a result as the outcome of a batch."""
+        """Return a result as the outcome of a batch.
+
+        Args:
+            result: The result.
+            path: As the attribute, and so is the next.
+            why: See there.
+            changed: The ids of vertices whose fields differ from the result before, or what finds them later.
+            update: What the batch did, or the version whose batch is applied when it is asked for; None of none.
+        """
         live = cls.__new__(cls)
         live.__dict__.update(result.__dict__)
-        live.path, live.why, live._changed, live.update = path, why, changed, update
+        live.path, live.why, live._changed, live._update = path, why, changed, update
         return live
 
 
@@ -197,20 +214,24 @@ class Stream:
         step = None
         if window is not None:
             batch, step = window.widened(batch, graph)
-        if self._live is not None:
-            self._live.note(graph, batch)
-        newer = graph.apply(
-            batch.inserts,
-            batch.deletes,
-            vertices=batch.vertices,
-            delete_vertices=batch.delete_vertices,
-            missing=self._missing,
-        )
+        live, newer = self._live, None
+        if isinstance(live, LiveRun) and window is None and self._missing == "count":
+            newer = live.laid_by(graph, batch, self._guard)
+        if live is not None and newer is None:
+            live.note(graph, batch)
+        is_laid_by = newer is not None
+        if newer is None:
+            newer = graph.apply(
+                batch.inserts,
+                batch.deletes,
+                vertices=batch.vertices,
+                delete_vertices=batch.delete_vertices,
+                missing=self._missing,
+            )
         if window is not None and step is not None:
             window.take(step)
-        live = self._live
         try:
-            result = self._follow(newer)
+            result = self._follow_ends(newer) if is_laid_by else self._follow(newer)
         except SigpsError:
             if live is not None:
                 self._forget(live, "a batch before ended with an error")
@@ -287,18 +308,27 @@ class Stream:
             return LiveResult.of(result, "full", why, changed_ids(before, result), newer.update)
         if live is None:
             return self._anew(newer, self.result, why)
-        why = live.follow(newer, self._guard)
+        return self._gone_on(live, live.follow(newer, self._guard), newer, newer.update)
+
+    def _follow_ends(self, newer: Graph) -> LiveResult:
+        """Follow a version whose batch is applied here later."""
+        live = self._live
+        assert isinstance(live, LiveRun)
+        return self._gone_on(live, live.follow_ends(newer, self._guard), newer, newer)
+
+    def _gone_on(self, live: LiveRun | RankedRun, why: str, newer: Graph, update: Any) -> LiveResult:
+        """Go on from the last result, or run in full, for which there is a reason already if `why` is not empty."""
         if not why:
             found = live.go_on(self._guard)
             if found is not None:
-                return LiveResult.of(found, "incremental", live.why, live.changed_ids(), newer.update)
+                return LiveResult.of(found, "incremental", live.why, live.changed_ids(), update)
             why = live.given_up()
         result = live.full()
         if result is None:
             before = self.result
             self._stop_following()
             return self._anew(newer, before, self._why)
-        return LiveResult.of(result, "full", why, live.changed_ids(), newer.update)
+        return LiveResult.of(result, "full", why, live.changed_ids(), update)
 
     def _anew(self, newer: Graph, before: Result, why: str) -> LiveResult:
         result = run(self._program, newer, **self._options)

@@ -10,6 +10,7 @@ import pytest
 from histories import History, assert_parents_hold, drawn, histories
 from host_kernels import host_kernels
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import sigps
 from sigps import Graph, State, Vertex
@@ -18,6 +19,7 @@ from sigps.device.linking import link_kernel
 from sigps.engine import fixed_points
 from sigps.engine.gpu import components, edited_rows, following, live, path_lengths
 from sigps.errors import DeviceError
+from sigps.graph.later import LaterGraph
 from sigps.job import guard
 from sigps.job.live_run import live_run
 
@@ -87,6 +89,68 @@ def test_shortest_paths_are_those_of_a_full_run(history: History) -> None:
 @given(histories())
 def test_components_are_those_of_a_full_run(history: History) -> None:
     follow(WCC(), history, "component")
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@quick
+@given(histories(), st.sampled_from([(SSSP, "distance"), (WCC, "component"), (BFS, "level")]))
+def test_rows_on_the_host_follow_when_they_are_read(history: History, of: Any) -> None:
+    kind, field = of
+    known = set(np.asarray(history.first().ids).tolist())
+    history.batches = [
+        ([edge for edge in inserts if set(edge[:2]) <= known], deletes)
+        for inserts, deletes in history.batches
+    ]
+    source = np.asarray(history.first().ids)[0]
+    program = WCC() if kind is WCC else kind(source=source if isinstance(source, str) else int(source))
+    is_turned = kind is WCC and history.options["directed"]
+    waits = history.options["duplicates"] in ("keep", "drop") and not is_turned
+    judges = history.judges()
+    with sigps.stream(program, history.first(), device="cuda", asynchronous=False) as stream:
+        for batch, judge in zip(history.updates(), judges, strict=True):
+            result = stream.apply(batch)
+            assert (type(stream.graph) is LaterGraph) == waits
+            assert result[field].tolist() == sigps.run(program, judge, device="python")[field].tolist()
+        assert result.update.missing == history.missing()[-1]
+        assert stream.graph.to_arrow().to_pydict() == judges[-1].to_arrow().to_pydict()
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@pytest.mark.parametrize("directed", [True, False])
+def test_all_parallel_edges_go(directed: bool, monkeypatch: Any) -> None:
+    parallel_edges_go(directed, monkeypatch)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("directed", [True, False])
+def test_all_parallel_edges_go_on_a_gpu(directed: bool, monkeypatch: Any) -> None:
+    parallel_edges_go(directed, monkeypatch)
+
+
+def parallel_edges_go(directed: bool, monkeypatch: Any) -> None:
+    """Delete more parallel edges than there is room for at first, from short rows and from long ones."""
+    monkeypatch.setattr(edited_rows, "_LEAST_ROOM", 8)
+    n = 3000
+    ends = np.concatenate(
+        [[np.zeros(n), np.arange(n)], [np.ones(70), np.full(70, 2)], [np.zeros(90), np.ones(90)]], 1
+    )
+    weights = np.concatenate([np.full(n, 5), np.arange(1, 71), np.arange(9, 99)])
+    graph = Graph.from_edges(*ends.astype(int), weights, directed=directed)
+    batches = [
+        (None, ([1, 0, 1], [2, 1, 2])),
+        (([0, 1, 1], [1, 2, 2], [7, 8, 3]), ([0, 0], [1, 17])),
+        (([0, 1] * 60, [1, 2] * 60, range(3, 123)), ([2, 1, 0], [1, 2, 17])),
+        (None, ([0, 1, 5], [1, 2, 0])),
+    ]
+    with sigps.stream(SSSP(source=0), graph, device="cuda", guard="incremental") as stream:
+        for inserts, deletes in batches:
+            result = stream.apply(inserts=inserts, deletes=deletes)
+            assert type(stream.graph) is LaterGraph
+            graph = graph.apply(inserts, deletes)
+            expected = sigps.run(SSSP(source=0), graph, device="cpu")
+            assert result["distance"].tolist() == expected["distance"].tolist()
+            assert result.path == "incremental"
+        assert stream.graph.to_arrow().to_pydict() == graph.to_arrow().to_pydict()
 
 
 @pytest.mark.usefixtures("host_is_gpu")

@@ -2,7 +2,8 @@
 
 Each row lies in one piece with some room behind it, in any order. A batch takes out the edges that it deletes, puts
 those that it inserts behind a row's last, and moves a row that outgrows its room behind all others: a launch, by
-counters and lists on the device. When rows have used what was left behind them, all are copied to larger arrays.
+counters and lists on the device, which finds the edges itself where deletes are given by their ends. When rows have
+used what was left behind them, all are copied to larger arrays.
 
 A batch crosses in one copy from pinned memory, with the counters that it begins with.
 """
@@ -153,15 +154,30 @@ class BatchMemory:
         for side, rows in enumerate(self.sides):
             rows.fill(self.batch["sides"][side])
 
-    def send(self, inserts: RowEdges, deletes: RowEdges) -> None:
+    def send(
+        self, inserts: RowEdges, deletes: RowEdges, *, by_ends: bool, drops_repeats: bool, removed: int = 0
+    ) -> None:
         """Let the next launches read these edges, by their sources. Does not wait for the device.
 
         They have read the batch before: the host has read the counters since.
+
+        Args:
+            inserts: Edges to insert.
+            deletes: Edges to delete.
+            by_ends: Whether these are all edges between such ends, and not the listed ones.
+            drops_repeats: Whether an edge to insert that is there already is left out; of those to insert none is
+                there twice.
+            removed: As many edges are taken out, at least.
         """
         import cupy
 
+        self._given = inserts, deletes, by_ends, drops_repeats
         batch, parts, size = self.batch, [], _COUNTS.itemsize
         self._counts = np.zeros((), dtype=_COUNTS)
+        parallel = 0 if drops_repeats or not by_ends else deletes.rows.size + _LEAST_ROOM
+        most = max(deletes.rows.size + (parallel if deletes.rows.size else 0), removed)
+        weight_bytes = 0 if inserts.weights is None else inserts.weights.itemsize
+        batch["by_ends"], batch["drops_repeats"], batch["most_removed"] = by_ends, drops_repeats, most
         for kind, edges in (("deleted", deletes), ("new", inserts)):
             for name, values in (("rows", edges.rows), ("ends", edges.ends), ("weights", edges.weights)):
                 if values is not None:
@@ -169,14 +185,14 @@ class BatchMemory:
                     size += -(-values.nbytes // _ALIGNMENT) * _ALIGNMENT
         num_sent = size
         scratch = []
-        for side in range(len(self.sides)):
-            for name, count in (
-                ("holes", deletes.rows.size),
-                ("grown", inserts.rows.size),
-                ("places", 2 * inserts.rows.size),
-            ):
-                scratch.append((side, name, size))
-                size += -(-4 * count // _ALIGNMENT) * _ALIGNMENT
+        num_new = inserts.rows.size
+        rooms = [("hole_weights", weight_bytes * most), ("left_out", 4 * num_new * drops_repeats)]
+        of_side = [(name, 4 * most) for name in ("holes", "hole_rows", "hole_ends")]
+        of_side += [("grown", 4 * num_new), ("places", 8 * num_new)]
+        for of, named in ((batch, rooms), *((side, of_side) for side in batch["sides"][: len(self.sides)])):
+            for name, num_bytes in named:
+                scratch.append((of, name, size))
+                size += -(-num_bytes // _ALIGNMENT) * _ALIGNMENT
         if self._on_device is None or self._on_device.size < size:
             room = max(size + size // 2, 1 << 16)
             self._pinned, self._on_device = (
@@ -193,8 +209,8 @@ class BatchMemory:
                 if len(self.sides) > 1:
                     turned = name.replace("rows", "ENDS").replace("ends", "rows").replace("ENDS", "ends")
                     batch["sides"][1][turned] = first + at
-        for side, name, at in scratch:
-            batch["sides"][side][name] = first + at
+        for of, name, at in scratch:
+            of[name] = first + at
         batch["num_deletes"], batch["num_inserts"], batch["counts"] = (
             deletes.rows.size,
             inserts.rows.size,
@@ -202,8 +218,16 @@ class BatchMemory:
         )
         self._copy(num_sent)
 
-    def begin_anew(self) -> None:
-        """Set the counters of the batch as they were at first."""
+    def begin_anew(self, found: Any) -> None:
+        """Let the batch go on, for which there is room now, from what it came to: a `LiveCounts`."""
+        most = int(found["num_removed"].max())
+        if most > int(self.batch["most_removed"]):
+            inserts, deletes, by_ends, drops_repeats = self._given
+            self.send(inserts, deletes, by_ends=by_ends, drops_repeats=drops_repeats, removed=2 * most)
+            return
+        for name in ("num_removed", "fewer_hubs"):
+            self._counts[name] = found[name]
+        self._counts["are_deleted"] = 1
         self._copy(_COUNTS.itemsize)
 
     def _copy(self, num_bytes: int) -> None:

@@ -182,12 +182,24 @@ class GpuFollowingEngine:
     def follow(self, rows: LiveRows) -> None:
         """Change rows as a batch changed the graph's. Does not wait for the device."""
         assert rows.changes is not None
-        inserts, deletes = (self._by_lid(edges) for edges in rows.changes)
-        self._num_edges += inserts.rows.size - deletes.rows.size
-        lease = self._engine._lease
-        lease["num_in_edges"], lease["pull_cost"] = self._num_edges, self._num_edges + self._num_owned
-        self._size = max(inserts.rows.size, deletes.rows.size)
-        self._batches.send(inserts, deletes)
+        self._change(*rows.changes, by_ends=False, drops_repeats=False)
+
+    def follow_ends(self, inserts: EdgeChanges, deletes: EdgeChanges, *, drops_repeats: bool) -> None:
+        """Change rows as a batch asks for, whose edges are found on the device. Does not wait for it.
+
+        Args:
+            inserts: Edges to insert.
+            deletes: Ends between which all edges are deleted before; there need not be any.
+            drops_repeats: Whether what is there already is not inserted; `inserts` has no edge twice then.
+        """
+        self._change(inserts, deletes, by_ends=True, drops_repeats=drops_repeats)
+
+    def _change(
+        self, inserts: EdgeChanges, deletes: EdgeChanges, *, by_ends: bool, drops_repeats: bool
+    ) -> None:
+        new, old = self._by_lid(inserts), self._by_lid(deletes)
+        self._size = max(new.rows.size, old.rows.size)
+        self._batches.send(new, old, by_ends=by_ends, drops_repeats=drops_repeats)
         self._is_read = False
         self._edit()
 
@@ -203,20 +215,24 @@ class GpuFollowingEngine:
         while found["is_full"]:
             try:
                 for side, rows in enumerate(self._batches.sides):
-                    rows.copy_rows(2 * (int(found["num_used"][side]) - rows.used))
+                    if found["num_used"][side] > rows.used:
+                        rows.copy_rows(2 * (int(found["num_used"][side]) - rows.used))
             except (DeviceError, MemoryError) as error:
                 self._is_read, self.obstacle = True, f"rows that follow do not fit the GPU: {error}"
                 return found
             self._batches.point()
             self._point()
             self._engine._graph.kept.clear()  # of later runs
-            self._batches.begin_anew()
+            self._batches.begin_anew(found)
             self._edit()
             self._launch_again()
             found = self._batches.read()
         self._is_read = True
         for side, rows in enumerate(self._batches.sides):
             rows.used = int(found["num_used"][side])
+        self._num_edges += int(found["num_added"]) - int(found["num_removed"][0])
+        lease = self._engine._lease
+        lease["num_in_edges"], lease["pull_cost"] = self._num_edges, self._num_edges + self._num_owned
         self._num_hubs += int(found["more_hubs"]) - int(found["fewer_hubs"])
         if found["missing"]:
             self.obstacle = "an edge that was deleted is not there"

@@ -173,11 +173,15 @@ class GpuLiveEngine(GpuFollowingEngine):
         if self.obstacle:
             return None
         if deletes.sources.size and self._column is None:
-            self.refused = "an edge was deleted, and keys that edges do not add to hold each other up"
-            return None
+            found = self._read()
+            if self.obstacle:
+                return None
+            if found["num_removed"][0]:
+                self.refused = "an edge was deleted, and keys that edges do not add to hold each other up"
+                return None
         engine, memory, superstep = self._engine, self._engine._memory, self._engine.superstep
         self._begin_again(spending.left // _TRIMMING)
-        found = self._read()
+        found = self._batches.read() if self._is_read else self._read()
         self._launched = None
         if self.obstacle:
             return None
@@ -196,8 +200,8 @@ class GpuLiveEngine(GpuFollowingEngine):
             outcome = engine.lease(max(_AT_A_TIME, len(stats)))
             ended = outcome.ended
             stats.extend(outcome.stats)
-            messages = sum(done.messages for done in outcome.stats)
-            if not ended and not spending.take(messages + len(outcome.stats) * _SUPERSTEP):
+            cost = outcome.stats.num_messages + len(outcome.stats) * _SUPERSTEP
+            if not ended and not spending.take(cost):
                 return None
         return stats
 

@@ -37,6 +37,11 @@ class Changes:
     def size(self) -> int:
         return self.sources.size
 
+    def copied(self) -> Changes:
+        """Return the same edges in arrays of their own."""
+        columns = {name: column.copy() for name, column in self.columns.items()}
+        return Changes(self.sources.copy(), self.targets.copy(), columns)
+
     def at(self, where: Any) -> Changes:
         """Return some of the edges."""
         columns = {name: column[where] for name, column in self.columns.items()}

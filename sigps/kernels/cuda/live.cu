@@ -6,7 +6,10 @@
 //
 // A row lies in one piece from its begin on, in any order, with room of its own
 // behind it. An edge that is deleted leaves a hole, which the row's last fills;
-// one that is inserted goes behind the row's last.
+// one that is inserted goes behind the row's last. A batch either lists the
+// very edges that it deletes, with their numbers, or their ends: then all edges
+// between these go, and where repeats are dropped an edge to insert that is
+// there already is left out.
 //
 // Schedule: `edit_rows` and `begin_again` are cooperative launches, of phases
 // with a barrier between; how many blocks there are does not matter, if they
@@ -32,6 +35,8 @@ constexpr uint32_t NOT_FOUND = ~0u;
 constexpr uint64_t STAYS = ~0ull;
 constexpr uint32_t MANY = 1024; // edges of a row that takes a block
 constexpr uint32_t AT_ONCE = 8; // edges that a thread of such a block looks at
+constexpr uint32_t PARTS = 16;  // blocks that share such a row, of few deletes
+constexpr uint32_t FEW = 1 << 13;                   // these
 constexpr uint32_t MOVED_SLACK = 8, MOVED_ROOM = 4; // room of a row that moves
 
 // TRIMMED: nothing holds its key up. HELD: something does, but its other states
@@ -44,8 +49,12 @@ struct LiveCounts {
   unsigned long long num_used[2];    // places that rows of a side take
   unsigned long long num_read;       // edges, to judge
   unsigned long long num_sent_edges; // out-edges of the marked
-  uint32_t missing;                  // deleted edges that are not there
-  uint32_t is_full; // num_used is more than there is: nothing was changed
+  uint32_t missing;                  // listed edges that are not there
+  uint32_t is_full; // num_used or num_removed is more than there is room for:
+                    // no edge was inserted, or none changed
+  uint32_t are_deleted;    // edges to delete are gone already
+  uint32_t num_removed[2]; // edges that were taken out
+  uint32_t num_added;      // edges that were put in
   uint32_t num_grown[2];
   uint32_t more_hubs, fewer_hubs;
   uint32_t num_queued[2];    // by round
@@ -67,18 +76,24 @@ struct ChangingRows {
   uint64_t size;                // places of all
   const uint32_t *deleted_rows; // [deletes]
   const uint32_t *deleted_ends; // [deletes]
-  uint32_t *holes;              // [deletes] where each was in its row
-  const uint32_t *new_rows;     // [inserts]
-  const uint32_t *new_ends;     // [inserts]
-  uint32_t *grown;              // [inserts] the rows that get edges
-  uint64_t *places;             // [inserts] where each of these moves
+  uint32_t *holes;     // [removed] where each edge taken out was in its row
+  uint32_t *hole_rows; // [removed]
+  uint32_t *hole_ends; // [removed]
+  const uint32_t *new_rows; // [inserts]
+  const uint32_t *new_ends; // [inserts]
+  uint32_t *grown;          // [inserts] the rows that get edges
+  uint64_t *places;         // [inserts] where each of these moves
 };
 
 struct Batch {
   ChangingRows sides[2]; // out-edges, and in-edges where they are others
-  const Weight *deleted_weights;
-  const Weight *new_weights;
+  const Weight *deleted_weights; // [deletes] where they are not by ends
+  const Weight *new_weights;     // [inserts]
+  Weight *hole_weights;          // [removed] of out-edges
+  uint32_t *left_out; // [inserts] 1: there already; where repeats are dropped
   uint32_t num_sides, num_deletes, num_inserts, hub_degree;
+  uint32_t most_removed; // room for edges taken out
+  uint32_t by_ends, drops_repeats;
   LiveCounts *counts;
 };
 
@@ -149,12 +164,55 @@ __device__ inline unsigned long long sum_of_warp(unsigned long long value) {
   return value;
 }
 
+__device__ inline bool is_left_out(const Batch &batch, uint32_t i) {
+  return batch.drops_repeats && batch.left_out[i];
+}
+
+// Tells which edges to insert are there already. Each is looked for at that of
+// its ends which has fewer.
+__device__ void find_repeats(const Batch &batch) {
+  const ChangingRows &outgoing = batch.sides[0];
+  const ChangingRows &incoming = batch.sides[batch.num_sides - 1];
+  auto at_source = [&](uint32_t i) {
+    return outgoing.degrees[outgoing.new_rows[i]] <=
+           incoming.degrees[outgoing.new_ends[i]];
+  };
+  auto is_there = [&](uint32_t i, uint32_t first, uint32_t step) {
+    uint32_t s = outgoing.new_rows[i], t = outgoing.new_ends[i];
+    const ChangingRows &rows = at_source(i) ? outgoing : incoming;
+    uint32_t row = at_source(i) ? s : t, wanted = at_source(i) ? t : s;
+    uint64_t begin = rows.begins[row];
+    bool found = false;
+    for (uint32_t k = first; k < rows.degrees[row] && !found; k += step)
+      found = rows.ends[begin + k] == wanted;
+    return found;
+  };
+  auto degree_of = [&](uint32_t i) {
+    return min(outgoing.degrees[outgoing.new_rows[i]],
+               incoming.degrees[outgoing.new_ends[i]]);
+  };
+  for (uint32_t i = first_warp(); i < batch.num_inserts; i += num_warps()) {
+    if (degree_of(i) > MANY)
+      continue;
+    uint32_t those = __ballot_sync(ALL_LANES, is_there(i, lane(), 32));
+    if (lane() == 0)
+      batch.left_out[i] = those != 0;
+  }
+  for (uint32_t i = blockIdx.x; i < batch.num_inserts; i += gridDim.x) {
+    if (degree_of(i) <= MANY)
+      continue;
+    bool found = __syncthreads_or(is_there(i, threadIdx.x, blockDim.x));
+    if (threadIdx.x == 0)
+      batch.left_out[i] = found;
+  }
+}
+
 // Counts what each row gets, and lists these rows.
 __device__ void count_inserts(const Batch &batch, uint32_t side) {
   const ChangingRows &rows = batch.sides[side];
   for (uint32_t i = first_thread(); i < batch.num_inserts; i += num_threads()) {
     uint32_t row = rows.new_rows[i];
-    if (atomicAdd(&rows.pending[row], 1u) == 0)
+    if (!is_left_out(batch, i) && atomicAdd(&rows.pending[row], 1u) == 0)
       rows.grown[atomicAdd(&batch.counts->num_grown[side], 1u)] = row;
   }
 }
@@ -225,22 +283,26 @@ __device__ inline bool matches(const Batch &batch, const ChangingRows &rows,
          (!SIGPS_COLUMNS || rows.weights[at] == batch.deleted_weights[j]);
 }
 
-// Makes a hole of an edge, unless another thread was first.
-__device__ inline bool takes_out(const ChangingRows &rows, uint32_t j,
-                                 uint64_t begin, uint32_t i) {
+// Makes a hole of an edge, unless another thread was first. Where there is no
+// room to note it, it stays, and is counted.
+__device__ inline bool takes_out(const Batch &batch, uint32_t side, uint32_t j,
+                                 uint32_t row, uint64_t begin, uint32_t i) {
+  const ChangingRows &rows = batch.sides[side];
   uint32_t end = rows.deleted_ends[j];
   if (atomicCAS(&rows.ends[begin + i], end, HOLE) != end)
     return false;
-  rows.holes[j] = i;
+  uint32_t at = atomicAdd(&batch.counts->num_removed[side], 1u);
+  if (at >= batch.most_removed) {
+    rows.ends[begin + i] = end;
+    return true;
+  }
+  rows.holes[at] = i;
+  rows.hole_rows[at] = row;
+  rows.hole_ends[at] = end;
+  if (SIGPS_COLUMNS && side == 0)
+    batch.hole_weights[at] = rows.weights[begin + i];
+  atomicAdd(&rows.pending[row], 1u);
   return true;
-}
-
-__device__ inline void count_hole(const Batch &batch, const ChangingRows &rows,
-                                  uint32_t j, bool is_found) {
-  if (is_found)
-    atomicAdd(&rows.pending[rows.deleted_rows[j]], 1u);
-  else
-    atomicAdd(&batch.counts->missing, 1u);
 }
 
 // The least place of a row from `from` on that matches a deleted edge. By a
@@ -271,9 +333,9 @@ __device__ uint32_t find_from(const Batch &batch, const ChangingRows &rows,
   return NOT_FOUND;
 }
 
-// Makes a hole of each deleted edge: of parallel ones that are equal, another
+// Makes a hole of each listed edge: of parallel ones that are equal, another
 // one for each.
-__device__ void find_deleted(const Batch &batch, uint32_t side) {
+__device__ void find_listed(const Batch &batch, uint32_t side) {
   const ChangingRows &rows = batch.sides[side];
   for (uint32_t j = first_warp(); j < batch.num_deletes; j += num_warps()) {
     uint32_t row = rows.deleted_rows[j], degree = rows.degrees[row];
@@ -287,12 +349,12 @@ __device__ void find_deleted(const Batch &batch, uint32_t side) {
       uint32_t those = __ballot_sync(ALL_LANES, is_one);
       for (; those != 0 && !is_found; those &= those - 1) {
         bool is_mine = lane() == uint32_t(__ffs(those)) - 1 &&
-                       takes_out(rows, j, begin, i);
+                       takes_out(batch, side, j, row, begin, i);
         is_found = __ballot_sync(ALL_LANES, is_mine) != 0;
       }
     }
-    if (lane() == 0)
-      count_hole(batch, rows, j, is_found);
+    if (lane() == 0 && !is_found)
+      atomicAdd(&batch.counts->missing, 1u);
   }
   for (uint32_t j = blockIdx.x; j < batch.num_deletes; j += gridDim.x) {
     uint32_t row = rows.deleted_rows[j];
@@ -303,25 +365,77 @@ __device__ void find_deleted(const Batch &batch, uint32_t side) {
       uint32_t i = find_from(batch, rows, j, from);
       if (i == NOT_FOUND)
         break;
-      bool is_mine =
-          threadIdx.x == 0 && takes_out(rows, j, rows.begins[row], i);
+      bool is_mine = threadIdx.x == 0 &&
+                     takes_out(batch, side, j, row, rows.begins[row], i);
       is_found = __syncthreads_or(is_mine);
       from = i + 1;
     }
-    if (threadIdx.x == 0)
-      count_hole(batch, rows, j, is_found);
+    if (threadIdx.x == 0 && !is_found)
+      atomicAdd(&batch.counts->missing, 1u);
+  }
+}
+
+// Makes holes of some edges of a row that lead to a deleted edge's end.
+__device__ inline void take_all(const Batch &batch, uint32_t side, uint32_t j,
+                                uint32_t row, uint32_t first, uint32_t step,
+                                uint32_t stop) {
+  const ChangingRows &rows = batch.sides[side];
+  uint32_t end = rows.deleted_ends[j];
+  uint64_t begin = rows.begins[row];
+#pragma unroll 4
+  for (uint32_t i = first; i < stop; i += step)
+    if (rows.ends[begin + i] == end)
+      takes_out(batch, side, j, row, begin, i);
+}
+
+// Makes holes of all edges between the ends of deleted ones.
+__device__ void find_by_ends(const Batch &batch, uint32_t side) {
+  const ChangingRows &rows = batch.sides[side];
+  for (uint32_t j = first_warp(); j < batch.num_deletes; j += num_warps()) {
+    uint32_t row = rows.deleted_rows[j], degree = rows.degrees[row];
+    if (degree <= MANY)
+      take_all(batch, side, j, row, lane(), 32, degree);
+  }
+  uint32_t parts = batch.num_deletes <= FEW ? PARTS : 1;
+  for (uint64_t k = blockIdx.x; k < uint64_t(batch.num_deletes) * parts;
+       k += gridDim.x) {
+    uint32_t j = k / parts, row = rows.deleted_rows[j];
+    uint32_t degree = rows.degrees[row], size = degree / parts + 1;
+    uint32_t first = uint32_t(k % parts) * size;
+    if (degree > MANY)
+      take_all(batch, side, j, row, first + threadIdx.x, blockDim.x,
+               min(degree, first + size));
+  }
+}
+
+__device__ void find_deleted(const Batch &batch, uint32_t side) {
+  if (batch.by_ends)
+    find_by_ends(batch, side);
+  else
+    find_listed(batch, side);
+}
+
+// Puts edges back that were taken out.
+__device__ void fill_holes(const Batch &batch, uint32_t side) {
+  const ChangingRows &rows = batch.sides[side];
+  uint32_t count = min(batch.counts->num_removed[side], batch.most_removed);
+  for (uint32_t k = first_thread(); k < count; k += num_threads()) {
+    uint32_t row = rows.hole_rows[k];
+    rows.ends[rows.begins[row] + rows.holes[k]] = rows.hole_ends[k];
+    rows.pending[row] = 0;
   }
 }
 
 // Fills the holes in front of where rows are to end with their last edges.
 __device__ void close_holes(const Batch &batch, uint32_t side) {
   const ChangingRows &rows = batch.sides[side];
-  for (uint32_t j = first_thread(); j < batch.num_deletes; j += num_threads()) {
-    uint32_t row = rows.deleted_rows[j];
+  uint32_t count = batch.counts->num_removed[side];
+  for (uint32_t k = first_thread(); k < count; k += num_threads()) {
+    uint32_t row = rows.hole_rows[k];
     uint32_t size = rows.degrees[row] - rows.pending[row];
-    if (rows.holes[j] >= size)
+    if (rows.holes[k] >= size)
       continue;
-    uint64_t begin = rows.begins[row], to = begin + rows.holes[j], from;
+    uint64_t begin = rows.begins[row], to = begin + rows.holes[k], from;
     do
       from = begin + size + atomicAdd(&rows.taken[row], 1u);
     while (rows.ends[from] == HOLE);
@@ -333,8 +447,9 @@ __device__ void close_holes(const Batch &batch, uint32_t side) {
 
 __device__ void shorten_rows(const Batch &batch, uint32_t side) {
   const ChangingRows &rows = batch.sides[side];
-  for (uint32_t j = first_thread(); j < batch.num_deletes; j += num_threads()) {
-    uint32_t row = rows.deleted_rows[j];
+  uint32_t count = batch.counts->num_removed[side];
+  for (uint32_t k = first_thread(); k < count; k += num_threads()) {
+    uint32_t row = rows.hole_rows[k];
     uint32_t num_holes = atomicExch(&rows.pending[row], 0u);
     if (num_holes == 0)
       continue;
@@ -349,7 +464,11 @@ __device__ void shorten_rows(const Batch &batch, uint32_t side) {
 
 __device__ void write_inserts(const Batch &batch, uint32_t side) {
   const ChangingRows &rows = batch.sides[side];
+  uint32_t added = 0;
   for (uint32_t i = first_thread(); i < batch.num_inserts; i += num_threads()) {
+    if (is_left_out(batch, i))
+      continue;
+    added++;
     uint32_t row = rows.new_rows[i];
     uint32_t degree = atomicAdd(&rows.degrees[row], 1u);
     uint64_t at = rows.begins[row] + degree;
@@ -359,17 +478,20 @@ __device__ void write_inserts(const Batch &batch, uint32_t side) {
     if (side == 0 && degree == batch.hub_degree)
       atomicAdd(&batch.counts->more_hubs, 1u);
   }
+  added = uint32_t(sum_of_warp(added));
+  if (side == 0 && lane() == 0 && added != 0)
+    atomicAdd(&batch.counts->num_added, added);
 }
 
 // Queues the targets of deleted edges that made their very keys.
 __device__ void find_tight(const Live &live) {
   const Batch &batch = live.batch;
-  for (uint32_t j = first_thread(); j < batch.num_deletes; j += num_threads()) {
-    uint32_t s = batch.sides[0].deleted_rows[j];
-    uint32_t t = batch.sides[0].deleted_ends[j];
+  uint32_t count = batch.counts->num_removed[0];
+  for (uint32_t k = first_thread(); k < count; k += num_threads()) {
+    uint32_t s = batch.sides[0].hole_rows[k];
+    uint32_t t = batch.sides[0].hole_ends[k];
     if (has_sent(live, s) &&
-        message_of(key_of(live, s), batch.deleted_weights, j) ==
-            key_of(live, t) &&
+        message_of(key_of(live, s), batch.hole_weights, k) == key_of(live, t) &&
         atomicExch(&live.stamps[t], live.stamp) != live.stamp)
       live.queues[0][atomicAdd(&batch.counts->num_queued[0], 1u)] = t;
   }
@@ -567,7 +689,7 @@ __device__ unsigned long long mark_improving(const Live &live) {
   unsigned long long edges = 0;
   for (uint32_t i = first_thread(); i < batch.num_inserts; i += num_threads()) {
     uint32_t s = batch.sides[0].new_rows[i], t = batch.sides[0].new_ends[i];
-    if (has_sent(live, s) &&
+    if (!is_left_out(batch, i) && has_sent(live, s) &&
         is_better(message_of(key_of(live, s), batch.new_weights, i),
                   key_of(live, t)))
       edges += mark(live, s);
@@ -624,50 +746,65 @@ extern "C" __global__ void __launch_bounds__(256)
   }
 }
 
-// Changes rows as a batch says. Where there is no room for them, nothing is
-// changed; where an edge to delete is missing, rows are of no use any more.
+// Changes rows as a batch says: deletes, then inserts. Where there is no room
+// for either, `is_full` says so, and what there was no room for is not done;
+// where a listed edge is missing, rows are of no use any more.
 extern "C" __global__ void __launch_bounds__(256, 4)
     edit_rows(const __grid_constant__ Batch batch) {
   LiveCounts *counts = batch.counts;
   uint32_t generation = load_acquire(&counts->barrier.generation);
-  if (batch.num_inserts > 0) {
-    for (uint32_t side = 0; side < batch.num_sides; side++)
-      count_inserts(batch, side);
-    wait_for_all(&counts->barrier, generation);
-    for (uint32_t side = 0; side < batch.num_sides; side++)
-      find_places(batch, side);
-    wait_for_all(&counts->barrier, generation);
-    bool is_full = false;
-    for (uint32_t side = 0; side < batch.num_sides; side++)
-      is_full |= counts->num_used[side] > batch.sides[side].size;
-    for (uint32_t side = 0; side < batch.num_sides; side++) {
-      const ChangingRows &rows = batch.sides[side];
-      if (!is_full)
-        move_rows(batch, side);
-      for (uint32_t k = first_thread(); is_full && k < counts->num_grown[side];
-           k += num_threads())
-        rows.pending[rows.grown[k]] = 0;
-    }
-    if (is_full) {
-      if (first_thread() == 0)
-        counts->is_full = 1;
-      return;
-    }
-    wait_for_all(&counts->barrier, generation);
-  }
-  if (batch.num_deletes > 0) {
+  bool is_full = false;
+  if (batch.num_deletes > 0 && !counts->are_deleted) {
     for (uint32_t side = 0; side < batch.num_sides; side++)
       find_deleted(batch, side);
     wait_for_all(&counts->barrier, generation);
     if (counts->missing)
       return;
     for (uint32_t side = 0; side < batch.num_sides; side++)
-      close_holes(batch, side);
+      is_full |= counts->num_removed[side] > batch.most_removed;
+    for (uint32_t side = 0; side < batch.num_sides; side++)
+      if (is_full)
+        fill_holes(batch, side);
+      else
+        close_holes(batch, side);
+    if (is_full) {
+      if (first_thread() == 0)
+        counts->is_full = 1;
+      return;
+    }
     wait_for_all(&counts->barrier, generation);
     for (uint32_t side = 0; side < batch.num_sides; side++)
       shorten_rows(batch, side);
     wait_for_all(&counts->barrier, generation);
   }
+  if (batch.num_inserts == 0)
+    return;
+  if (batch.drops_repeats) {
+    find_repeats(batch);
+    wait_for_all(&counts->barrier, generation);
+  }
+  for (uint32_t side = 0; side < batch.num_sides; side++)
+    count_inserts(batch, side);
+  wait_for_all(&counts->barrier, generation);
+  for (uint32_t side = 0; side < batch.num_sides; side++)
+    find_places(batch, side);
+  wait_for_all(&counts->barrier, generation);
+  for (uint32_t side = 0; side < batch.num_sides; side++)
+    is_full |= counts->num_used[side] > batch.sides[side].size;
+  for (uint32_t side = 0; side < batch.num_sides; side++) {
+    const ChangingRows &rows = batch.sides[side];
+    if (!is_full)
+      move_rows(batch, side);
+    for (uint32_t k = first_thread(); is_full && k < counts->num_grown[side];
+         k += num_threads())
+      rows.pending[rows.grown[k]] = 0;
+  }
+  if (is_full) {
+    if (first_thread() == 0)
+      counts->is_full = 1;
+    return;
+  }
+  wait_for_all(&counts->barrier, generation);
   for (uint32_t side = 0; side < batch.num_sides; side++)
     write_inserts(batch, side);
 }
