@@ -77,6 +77,7 @@ def test_however_it_grew_it_is_the_list(steps: list[tuple[str, int]]) -> None:
     assert log == slow
     assert log == StatsLog(slow)
     assert (not log) == (not slow)
+    assert log.num_messages == sum(record.messages for record in slow)
     assert pickle.loads(pickle.dumps(log)) == slow
 
 
