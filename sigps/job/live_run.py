@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sigps.errors import DeviceError
 from sigps.graph.graph import Graph
 from sigps.graph.versions.batch import as_changes
-from sigps.graph.versions.row_changes import distinct, without_repeats
+from sigps.graph.versions.row_changes import distinct
 from sigps.job.guard import Affected, Guard, allowance, refusal
 from sigps.job.preparing import Prepared, prepared, turned
 from sigps.job.result import Result
@@ -149,27 +149,32 @@ class LiveRun:
         if duplicates not in ("keep", "drop"):
             return None
         from sigps.engine.cpu.following import EdgeChanges
-        from sigps.graph.versions.apply import stored_edges
         from sigps.graph.later import LaterGraph
 
         types = like.column_types()
         new, old = as_changes(batch.inserts, "inserts", types), as_changes(batch.deletes, "deletes", types)
-        inserts, _, num_unknown = stored_edges(like, like.ids, new, inserts=True)
-        if num_unknown or old.columns:
+        sources, targets = like.ids.to_gids(new.sources), like.ids.to_gids(new.targets)
+        if old.columns or (new.size and min(sources.min(), targets.min()) < 0):
             return None
-        deletes, _, _ = stored_edges(like, like.ids, old, inserts=False)
-        if duplicates == "drop":
-            inserts = without_repeats(inserts)
-        self._inserts = EdgeChanges(inserts.rows, inserts.ends, inserts.columns)
-        self._deletes = EdgeChanges(deletes.rows, deletes.ends, deletes.columns)
+        self._inserts = EdgeChanges(sources, targets, new.columns)
+        sources, targets = like.ids.to_gids(old.sources), like.ids.to_gids(old.targets)
+        if old.size and min(sources.min(), targets.min()) < 0:
+            known = (sources >= 0) & (targets >= 0)
+            sources, targets = sources[known], targets[known]
+        self._deletes = EdgeChanges(sources, targets, {})
         return LaterGraph.after(before, new.copied(), old.copied())
 
     def follow_ends(self, newer: Graph, guard: Guard) -> str:
         """Take the edges of a version that `laid_by` returned; return as `follow` does."""
         self.detach()
         assert self._finder is not None
-        drops = self._made.graph.report.duplicates_policy == "drop"
-        self._finder.follow_ends(self._inserts, self._deletes, drops_repeats=drops)
+        report = self._made.graph.report
+        self._finder.follow_ends(
+            self._inserts,
+            self._deletes,
+            drops_loops=report.self_loops_policy == "drop",
+            drops_repeats=report.duplicates_policy == "drop",
+        )
         self._graph = newer
         self._engine.widen(self._inserts)
         return "guard='full'" if guard == "full" else ""

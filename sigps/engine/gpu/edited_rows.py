@@ -10,6 +10,7 @@ A batch crosses in one copy from pinned memory, with the counters that it begins
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.device.cuda import Gpu, Kernel, check_fits
+from sigps.engine.cpu.following import EdgeChanges
 from sigps.engine.gpu.placed_edges import PlacedEdges
 from sigps.kernels.cuda.abi import structure
 
@@ -31,6 +33,7 @@ THREADS = 256
 _BLOCKS_OF_SM = 4
 _ALIGNMENT = 16
 
+_IDS = np.dtype(np.uint32)
 _BATCH, _COUNTS = structure("Batch").dtype, structure("LiveCounts").dtype
 
 
@@ -80,6 +83,12 @@ class EditedRows:
     @property
     def _weights(self) -> Any:
         return self.placed.ends if self._column is None else self.placed.column(self._column)
+
+    @property
+    def weight_type(self) -> np.dtype[Any]:
+        """The type of the number that edges have."""
+        found: np.dtype[Any] = np.dtype(self._weights.dtype.name)
+        return found
 
     def fill(self, rows: Any) -> None:
         """Write where rows lie to a `ChangingRows`."""
@@ -143,6 +152,7 @@ class BatchMemory:
 
     def __init__(self, sides: tuple[EditedRows, ...], hub_degree: int) -> None:
         self.sides = sides
+        self._again: Any = None
         self._pinned: Any = None
         self._on_device: Any = None
         self.batch = np.zeros((), dtype=_BATCH)
@@ -154,45 +164,104 @@ class BatchMemory:
         for side, rows in enumerate(self.sides):
             rows.fill(self.batch["sides"][side])
 
-    def send(
-        self, inserts: RowEdges, deletes: RowEdges, *, by_ends: bool, drops_repeats: bool, removed: int = 0
-    ) -> None:
+    def send(self, inserts: RowEdges, deletes: RowEdges) -> None:
         """Let the next launches read these edges, by their sources. Does not wait for the device.
 
         They have read the batch before: the host has read the counters since.
+        """
+        batch, parts = self.batch, list[Any]()
+        self._again = None  # there is room for all
+        batch["by_ends"] = 0
+        batch["num_deletes"], batch["num_inserts"] = deletes.rows.size, inserts.rows.size
+        outward, inward = batch["sides"][0], batch["sides"][1]
+        for kind, edges in (("deleted", deletes), ("new", inserts)):
+            parts.append(((outward, f"{kind}_rows"), (inward, f"{kind}_ends"), edges.rows, _IDS))
+            parts.append(((outward, f"{kind}_ends"), (inward, f"{kind}_rows"), edges.ends, _IDS))
+            if edges.weights is not None:
+                parts.append(((batch, f"{kind}_weights"), None, edges.weights, edges.weights.dtype))
+        self._place(parts, [], most_removed=deletes.rows.size)
+
+    def send_ends(
+        self,
+        inserts: EdgeChanges,
+        deletes: EdgeChanges,
+        weights: NDArray[Any] | None,
+        *,
+        lids: Any,
+        mirrors: bool,
+        drops_loops: bool,
+        drops_repeats: bool,
+        removed: int = 0,
+    ) -> None:
+        """Let the next launches read edges as they are given. Does not wait for the device; see `send`.
 
         Args:
-            inserts: Edges to insert.
-            deletes: Edges to delete.
-            by_ends: Whether these are all edges between such ends, and not the listed ones.
-            drops_repeats: Whether an edge to insert that is there already is left out; of those to insert none is
-                there twice.
+            inserts: Edges to insert, by gid.
+            deletes: Ends between which all edges are deleted before, by gid.
+            weights: [inserts], of any type that fits that of the column; None where edges have none.
+            lids: [num_owned], uint32, on the device: the local id of each gid.
+            mirrors: Whether an edge is in the rows of both its ends.
+            drops_loops: Whether no edge is inserted from a vertex to itself.
+            drops_repeats: Whether no edge is inserted that is there already, or a second time.
             removed: As many edges are taken out, at least.
+        """
+        batch, sides, kind = self.batch, 1 + mirrors, self.sides[0].weight_type
+        options = {"mirrors": mirrors, "drops_loops": drops_loops, "drops_repeats": drops_repeats}
+        self._again = functools.partial(self.send_ends, inserts, deletes, weights, lids=lids, **options)
+        batch["by_ends"], batch["lids"] = 1, lids.data.ptr
+        for name, value in options.items():
+            batch[name] = value
+        num_deletes, num_inserts = sides * deletes.sources.size, sides * inserts.sources.size
+        batch["num_deletes"], batch["num_inserts"] = num_deletes, num_inserts
+        parts: list[Any] = [
+            ((batch, f"{what}_{name}"), None, getattr(edges, name), _IDS)
+            for what, edges in (("deleted", deletes), ("new", inserts))
+            for name in ("sources", "targets")
+        ]
+        if weights is not None:
+            parts.append(((batch, "given_weights"), None, weights, kind))
+        outward, inward = batch["sides"][0], batch["sides"][1]
+        scratch: list[Any] = [
+            ((outward, f"{name}_{this}"), (inward, f"{name}_{other}"), 4 * count)
+            for name, count in (("deleted", num_deletes), ("new", num_inserts))
+            for this, other in (("rows", "ends"), ("ends", "rows"))
+        ]
+        scratch += [((batch, "new_weights"), None, kind.itemsize * num_inserts)]
+        scratch += [((batch, "left_out"), None, 4 * num_inserts)]
+        num_slots = 1 << (2 * num_inserts).bit_length() if drops_repeats and num_inserts else 0
+        batch["num_slots"] = num_slots
+        scratch += [((batch, "slots"), None, 4 * num_slots)]
+        parallel = 0 if drops_repeats or not num_deletes else num_deletes + _LEAST_ROOM
+        self._place(parts, scratch, most_removed=max(num_deletes + parallel, removed))
+
+    def _place(self, parts: list[Any], scratch: list[Any], *, most_removed: int) -> None:
+        """Find places for what a batch brings, and for what it comes to, and send it.
+
+        Args:
+            parts: Where to note the place of an array, where else, the array, and the type in which it crosses.
+            scratch: Where to note a place, where else, and how many bytes.
+            most_removed: Room for edges that are taken out.
         """
         import cupy
 
-        self._given = inserts, deletes, by_ends, drops_repeats
-        batch, parts, size = self.batch, [], _COUNTS.itemsize
+        batch, num_inserts = self.batch, int(self.batch["num_inserts"])
         self._counts = np.zeros((), dtype=_COUNTS)
-        parallel = 0 if drops_repeats or not by_ends else deletes.rows.size + _LEAST_ROOM
-        most = max(deletes.rows.size + (parallel if deletes.rows.size else 0), removed)
-        weight_bytes = 0 if inserts.weights is None else inserts.weights.itemsize
-        batch["by_ends"], batch["drops_repeats"], batch["most_removed"] = by_ends, drops_repeats, most
-        for kind, edges in (("deleted", deletes), ("new", inserts)):
-            for name, values in (("rows", edges.rows), ("ends", edges.ends), ("weights", edges.weights)):
-                if values is not None:
-                    parts.append((f"{kind}_{name}", size, values))
-                    size += -(-values.nbytes // _ALIGNMENT) * _ALIGNMENT
+        batch["most_removed"] = most_removed
+        scratch.append(((batch, "hole_weights"), None, self.sides[0].weight_type.itemsize * most_removed))
+        for side in batch["sides"][: len(self.sides)]:
+            scratch += [
+                ((side, name), None, 4 * most_removed) for name in ("holes", "hole_rows", "hole_ends")
+            ]
+            scratch += [((side, "grown"), None, 4 * num_inserts), ((side, "places"), None, 8 * num_inserts)]
+        size, placed, sent = _COUNTS.itemsize, [], []
+        for *notes, values, kind in parts:
+            sent.append((size, values, kind))
+            placed.append((size, notes))
+            size += -(-values.size * kind.itemsize // _ALIGNMENT) * _ALIGNMENT
         num_sent = size
-        scratch = []
-        num_new = inserts.rows.size
-        rooms = [("hole_weights", weight_bytes * most), ("left_out", 4 * num_new * drops_repeats)]
-        of_side = [(name, 4 * most) for name in ("holes", "hole_rows", "hole_ends")]
-        of_side += [("grown", 4 * num_new), ("places", 8 * num_new)]
-        for of, named in ((batch, rooms), *((side, of_side) for side in batch["sides"][: len(self.sides)])):
-            for name, num_bytes in named:
-                scratch.append((of, name, size))
-                size += -(-num_bytes // _ALIGNMENT) * _ALIGNMENT
+        for *notes, num_bytes in scratch:
+            placed.append((size, notes))
+            size += -(-num_bytes // _ALIGNMENT) * _ALIGNMENT
         if self._on_device is None or self._on_device.size < size:
             room = max(size + size // 2, 1 << 16)
             self._pinned, self._on_device = (
@@ -200,30 +269,19 @@ class BatchMemory:
                 cupy.empty(room, dtype=cupy.uint8),
             )
         on_host, first = np.frombuffer(self._pinned, np.uint8, num_sent), self._on_device.data.ptr
-        for name, at, values in parts:
-            on_host[at : at + values.nbytes] = np.ascontiguousarray(values).view(np.uint8)
-            if name.endswith("weights"):
-                batch[name] = first + at
-            else:
-                batch["sides"][0][name] = first + at
-                if len(self.sides) > 1:
-                    turned = name.replace("rows", "ENDS").replace("ends", "rows").replace("ENDS", "ends")
-                    batch["sides"][1][turned] = first + at
-        for of, name, at in scratch:
-            of[name] = first + at
-        batch["num_deletes"], batch["num_inserts"], batch["counts"] = (
-            deletes.rows.size,
-            inserts.rows.size,
-            first,
-        )
+        for at, values, kind in sent:
+            on_host[at : at + values.size * kind.itemsize].view(kind)[:] = values
+        for at, notes in placed:
+            for of, name in filter(None, notes):
+                of[name] = first + at
+        batch["counts"] = first
         self._copy(num_sent)
 
     def begin_anew(self, found: Any) -> None:
         """Let the batch go on, for which there is room now, from what it came to: a `LiveCounts`."""
         most = int(found["num_removed"].max())
         if most > int(self.batch["most_removed"]):
-            inserts, deletes, by_ends, drops_repeats = self._given
-            self.send(inserts, deletes, by_ends=by_ends, drops_repeats=drops_repeats, removed=2 * most)
+            self._again(removed=2 * most)
             return
         for name in ("num_removed", "fewer_hubs"):
             self._counts[name] = found[name]

@@ -182,24 +182,36 @@ class GpuFollowingEngine:
     def follow(self, rows: LiveRows) -> None:
         """Change rows as a batch changed the graph's. Does not wait for the device."""
         assert rows.changes is not None
-        self._change(*rows.changes, by_ends=False, drops_repeats=False)
+        new, old = (self._by_lid(edges) for edges in rows.changes)
+        self._size = max(new.rows.size, old.rows.size)
+        self._batches.send(new, old)
+        self._is_read = False
+        self._edit()
 
-    def follow_ends(self, inserts: EdgeChanges, deletes: EdgeChanges, *, drops_repeats: bool) -> None:
+    def follow_ends(
+        self, inserts: EdgeChanges, deletes: EdgeChanges, *, drops_loops: bool, drops_repeats: bool
+    ) -> None:
         """Change rows as a batch asks for, whose edges are found on the device. Does not wait for it.
 
         Args:
             inserts: Edges to insert.
             deletes: Ends between which all edges are deleted before; there need not be any.
-            drops_repeats: Whether what is there already is not inserted; `inserts` has no edge twice then.
+            drops_loops: Whether no edge is inserted from a vertex to itself.
+            drops_repeats: Whether no edge is inserted that is there already, or a second time.
         """
-        self._change(inserts, deletes, by_ends=True, drops_repeats=drops_repeats)
-
-    def _change(
-        self, inserts: EdgeChanges, deletes: EdgeChanges, *, by_ends: bool, drops_repeats: bool
-    ) -> None:
-        new, old = self._by_lid(inserts), self._by_lid(deletes)
-        self._size = max(new.rows.size, old.rows.size)
-        self._batches.send(new, old, by_ends=by_ends, drops_repeats=drops_repeats)
+        mirrors, weights = len(self._batches.sides) == 1, None
+        if self._column is not None:
+            weights = inserts.columns.get(self._column, np.ones(inserts.sources.size, np.uint8))
+        self._size = max(inserts.sources.size, deletes.sources.size) * (1 + mirrors)
+        self._batches.send_ends(
+            inserts,
+            deletes,
+            weights,
+            lids=self._engine._graph.numbering.lids,
+            mirrors=mirrors,
+            drops_loops=drops_loops,
+            drops_repeats=drops_repeats,
+        )
         self._is_read = False
         self._edit()
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["RowChanges", "distinct", "row_order", "without_repeats"]
+__all__ = ["RowChanges", "distinct", "row_order"]
 
 Columns = dict[str, NDArray[Any]]
 
@@ -66,20 +66,6 @@ def row_order(rows: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.in
     keys.sort()
     keys &= (1 << of_place) - 1
     return keys
-
-
-def without_repeats(edges: RowChanges) -> RowChanges:
-    """Return the first of the edges that have the same row and end, by rows, then by ends.
-
-    >>> edges = RowChanges(np.array([2, 1, 2]), np.array([5, 0, 5]), {"weight": np.array([7, 8, 9])})
-    >>> without_repeats(edges).columns["weight"].tolist()
-    [8, 7]
-    """
-    order = row_order(edges.rows, edges.ends)
-    rows, ends = edges.rows[order], edges.ends[order]
-    kept = np.ones(order.size, dtype=np.bool_)
-    kept[1:] = (rows[1:] != rows[:-1]) | (ends[1:] != ends[:-1])
-    return edges.at(order[kept])
 
 
 def distinct(values: NDArray[Any]) -> NDArray[Any]:

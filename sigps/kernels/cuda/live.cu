@@ -70,30 +70,39 @@ struct ChangingRows {
   uint32_t *degrees; // [rows]
   uint32_t *ends;
   Weight *weights;
-  uint32_t *room;               // [rows] places of each
-  uint32_t *pending;            // [rows] edges to insert, then holes
-  uint32_t *taken;              // [rows] of its last edges, by holes
-  uint64_t size;                // places of all
-  const uint32_t *deleted_rows; // [deletes]
-  const uint32_t *deleted_ends; // [deletes]
-  uint32_t *holes;     // [removed] where each edge taken out was in its row
-  uint32_t *hole_rows; // [removed]
-  uint32_t *hole_ends; // [removed]
-  const uint32_t *new_rows; // [inserts]
-  const uint32_t *new_ends; // [inserts]
-  uint32_t *grown;          // [inserts] the rows that get edges
-  uint64_t *places;         // [inserts] where each of these moves
+  uint32_t *room;         // [rows] places of each
+  uint32_t *pending;      // [rows] edges to insert, then holes
+  uint32_t *taken;        // [rows] of its last edges, by holes
+  uint64_t size;          // places of all
+  uint32_t *deleted_rows; // [deletes]
+  uint32_t *deleted_ends; // [deletes]
+  uint32_t *holes;        // [removed] where each edge taken out was in its row
+  uint32_t *hole_rows;    // [removed]
+  uint32_t *hole_ends;    // [removed]
+  uint32_t *new_rows;     // [inserts]
+  uint32_t *new_ends;     // [inserts]
+  uint32_t *grown;        // [inserts] the rows that get edges
+  uint64_t *places;       // [inserts] where each of these moves
 };
 
 struct Batch {
   ChangingRows sides[2]; // out-edges, and in-edges where they are others
   const Weight *deleted_weights; // [deletes] where they are not by ends
-  const Weight *new_weights;     // [inserts]
+  Weight *new_weights;           // [inserts]
   Weight *hole_weights;          // [removed] of out-edges
-  uint32_t *left_out; // [inserts] 1: there already; where repeats are dropped
   uint32_t num_sides, num_deletes, num_inserts, hub_degree;
   uint32_t most_removed; // room for edges taken out
-  uint32_t by_ends, drops_repeats;
+  uint32_t by_ends;      // what follows is of such batches
+  // As it was given, by gid; where rows of both ends have an edge, `deletes`
+  // and `inserts` have it twice.
+  const uint32_t *deleted_sources, *deleted_targets;
+  const uint32_t *new_sources, *new_targets;
+  const Weight *given_weights;
+  const uint32_t *lids; // [rows] by gid
+  uint32_t *left_out;   // [inserts] 1: not to be inserted
+  uint32_t *slots;      // [num_slots] a hash table of edges to insert
+  uint32_t num_slots;   // a power of two, more than the inserts
+  uint32_t mirrors, drops_loops, drops_repeats;
   LiveCounts *counts;
 };
 
@@ -165,11 +174,76 @@ __device__ inline unsigned long long sum_of_warp(unsigned long long value) {
 }
 
 __device__ inline bool is_left_out(const Batch &batch, uint32_t i) {
-  return batch.drops_repeats && batch.left_out[i];
+  return batch.by_ends && batch.left_out[i];
 }
 
-// Tells which edges to insert are there already. Each is looked for at that of
-// its ends which has fewer.
+// Writes the edges of a batch as rows have them, by local ids.
+__device__ void take_given(const Batch &batch) {
+  const ChangingRows &rows = batch.sides[0];
+  for (uint32_t i = first_thread(); i < batch.num_deletes; i += num_threads()) {
+    uint32_t k = i >> batch.mirrors;
+    bool is_turned = batch.mirrors && i % 2 == 1;
+    uint32_t s = batch.lids[batch.deleted_sources[k]];
+    uint32_t t = batch.lids[batch.deleted_targets[k]];
+    rows.deleted_rows[i] = is_turned ? t : s;
+    rows.deleted_ends[i] = is_turned ? s : t;
+  }
+  for (uint32_t i = first_thread(); i < batch.num_inserts; i += num_threads()) {
+    uint32_t k = i >> batch.mirrors;
+    bool is_turned = batch.mirrors && i % 2 == 1;
+    uint32_t s = batch.lids[batch.new_sources[k]];
+    uint32_t t = batch.lids[batch.new_targets[k]];
+    rows.new_rows[i] = is_turned ? t : s;
+    rows.new_ends[i] = is_turned ? s : t;
+    batch.left_out[i] = s == t && (is_turned || batch.drops_loops);
+    if (SIGPS_COLUMNS)
+      batch.new_weights[i] = batch.given_weights[k];
+  }
+  for (uint32_t k = first_thread(); k < batch.num_slots; k += num_threads())
+    batch.slots[k] = NOT_FOUND;
+}
+
+__device__ inline uint32_t slot_of(const Batch &batch, uint32_t i) {
+  const ChangingRows &rows = batch.sides[0];
+  uint64_t key = uint64_t(rows.new_rows[i]) << 32 | rows.new_ends[i];
+  key *= 0x9E3779B97F4A7C15ull;
+  return uint32_t(key >> 32) & (batch.num_slots - 1);
+}
+
+__device__ inline bool are_same(const Batch &batch, uint32_t i, uint32_t j) {
+  const ChangingRows &rows = batch.sides[0];
+  return rows.new_rows[i] == rows.new_rows[j] &&
+         rows.new_ends[i] == rows.new_ends[j];
+}
+
+// Enters edges to insert in the table: of those that are the same the first.
+__device__ void enter_inserts(const Batch &batch) {
+  for (uint32_t i = first_thread(); i < batch.num_inserts; i += num_threads()) {
+    uint32_t at = slot_of(batch, i);
+    if (batch.left_out[i])
+      continue;
+    for (;; at = (at + 1) & (batch.num_slots - 1)) {
+      uint32_t there = atomicCAS(&batch.slots[at], NOT_FOUND, i);
+      if (there == NOT_FOUND)
+        break;
+      if (are_same(batch, there, i)) {
+        atomicMin(&batch.slots[at], i);
+        break;
+      }
+    }
+  }
+}
+
+// The first of the edges to insert that are the same as one in the table.
+__device__ inline uint32_t first_same(const Batch &batch, uint32_t i) {
+  uint32_t at = slot_of(batch, i);
+  while (!are_same(batch, batch.slots[at], i))
+    at = (at + 1) & (batch.num_slots - 1);
+  return batch.slots[at];
+}
+
+// Tells which edges to insert are there already, or come twice. Each is looked
+// for at that of its ends which has fewer.
 __device__ void find_repeats(const Batch &batch) {
   const ChangingRows &outgoing = batch.sides[0];
   const ChangingRows &incoming = batch.sides[batch.num_sides - 1];
@@ -195,15 +269,15 @@ __device__ void find_repeats(const Batch &batch) {
     if (degree_of(i) > MANY)
       continue;
     uint32_t those = __ballot_sync(ALL_LANES, is_there(i, lane(), 32));
-    if (lane() == 0)
-      batch.left_out[i] = those != 0;
+    if (lane() == 0 && !batch.left_out[i])
+      batch.left_out[i] = those != 0 || first_same(batch, i) != i;
   }
   for (uint32_t i = blockIdx.x; i < batch.num_inserts; i += gridDim.x) {
     if (degree_of(i) <= MANY)
       continue;
     bool found = __syncthreads_or(is_there(i, threadIdx.x, blockDim.x));
-    if (threadIdx.x == 0)
-      batch.left_out[i] = found;
+    if (threadIdx.x == 0 && !batch.left_out[i])
+      batch.left_out[i] = found || first_same(batch, i) != i;
   }
 }
 
@@ -754,6 +828,15 @@ extern "C" __global__ void __launch_bounds__(256, 4)
   LiveCounts *counts = batch.counts;
   uint32_t generation = load_acquire(&counts->barrier.generation);
   bool is_full = false;
+  bool may_repeat = batch.by_ends && batch.drops_repeats && batch.num_inserts;
+  if (batch.by_ends) {
+    take_given(batch);
+    wait_for_all(&counts->barrier, generation);
+  }
+  if (may_repeat) {
+    enter_inserts(batch);
+    wait_for_all(&counts->barrier, generation);
+  }
   if (batch.num_deletes > 0 && !counts->are_deleted) {
     for (uint32_t side = 0; side < batch.num_sides; side++)
       find_deleted(batch, side);
@@ -779,7 +862,7 @@ extern "C" __global__ void __launch_bounds__(256, 4)
   }
   if (batch.num_inserts == 0)
     return;
-  if (batch.drops_repeats) {
+  if (may_repeat) {
     find_repeats(batch);
     wait_for_all(&counts->barrier, generation);
   }
