@@ -7,17 +7,20 @@ Batches are inserts of random edges, deletes of random edges, and both; on a gri
 source. First a stream takes them one after another (`successive_ms`). On CPU cores another stream then takes turns with
 `graph.apply` alone and the fastest full run on the version, whose arrays are laid out, so that each finds its caches
 cold. On a GPU, where to lay a version out takes seconds, one stream takes all batches of a program, and full runs are
-timed on the last version. Times are medians of `--repeats` batches, of which the first is not counted, and of full runs
-the least. Triangles are counted once a version, so of these the first full run counts. Prints a row at a time, and
+timed on the last version. It takes as many batches again for the part in which the GPU's rows change (`rows_ms`: from
+the batch as it is given, the device waited for), and then the host's rows follow all these batches at once, when they
+are read (`host_ms`, a batch). Times are medians of `--repeats` batches, of which the first is not counted, and of full
+runs the least. Triangles are counted once a version, so of these the first full run counts. Prints a row at a time, and
 writes a JSON file to `scripts/bench/results/`.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,8 @@ import sigps
 from sigps.apps import BFS, CDLP, SSSP, WCC, Triangles
 
 KINDS = ("inserts", "deletes", "both")
+MOST_DELETES = 100_000
+"""Of more edges batches insert only."""
 NEAR = 64
 """Rows and columns of a grid from the far corner in which edges change."""
 
@@ -156,31 +161,59 @@ def measure_on_gpu(
     """Time batches of all kinds by one stream."""
     numbers = np.random.default_rng(1)
     batches = {
-        (size, kind): [draw(size, kind, numbers) for _ in range(given.repeats + 1)]
+        (size, kind): [draw(size, kind, numbers) for _ in range(2 * given.repeats + 1)]
         for size in given.batches
         for kind in KINDS
+        if size <= MOST_DELETES or kind == "inserts"
     }
     times, paths = {of: Times(wait=synchronise) for of in batches}, {of: list[str]() for of in batches}
     full = Times(wait=synchronise)
     with sigps.stream(program, graph, device="cuda") as live:
+        live.apply()
+        check(
+            live.graph.num_edges == graph.num_edges, "an empty batch changes the graph"
+        )  # and the host has its rows
         for of, drawn in batches.items():
-            for inserts, deletes in drawn:
+            for inserts, deletes in drawn[: given.repeats + 1]:
                 result = times[of].of("successive_ms", live.apply, inserts=inserts, deletes=deletes)
                 paths[of].append(result.path)
                 del result
+            with rows_timed(live, times[of]):
+                for inserts, deletes in drawn[given.repeats + 1 :]:
+                    live.apply(inserts=inserts, deletes=deletes)
+            began = time.perf_counter()
+            check(live.graph.num_edges > 0, "the graph has no edges")
+            times[of].seconds["host_ms"] = 2 * [(time.perf_counter() - began) / len(drawn)]
         found = sigps.run(program, live.graph, device="cuda")
         check(np.array_equal(found[key], live.result[key]), "the result is not that of a full run")
         del found
         for _ in range(5):
             full.of("full_run_ms", sigps.run, program, live.graph, device="cuda")
-    version = graph
-    for of, drawn in batches.items():
-        for inserts, deletes in drawn:
-            version = times[of].of("apply_ms", version.apply, inserts, deletes)
     least = round(min(full.seconds["full_run_ms"]) * 1e3, 2)
     for of in batches:
         about = {"work": type(program).__name__, "graph": name, "batch": of[0], "kind": of[1]}
         show(about, times[of].medians() | {"full_run_ms": least}, paths[of], table, "successive_ms")
+
+
+@contextlib.contextmanager
+def rows_timed(live: sigps.Stream, times: Times) -> Iterator[None]:
+    """Time the part of batches in which the rows on a GPU change, from the batch as it is given."""
+    run: Any = live._live
+    take, follow, began = run.laid_by, run.follow_ends, [0.0]
+
+    def begin(*of: Any) -> Any:
+        began[0] = time.perf_counter()
+        return take(*of)
+
+    def end(*of: Any) -> Any:
+        found = follow(*of)
+        synchronise()
+        times.seconds.setdefault("rows_ms", []).append(time.perf_counter() - began[0])
+        return found
+
+    run.laid_by, run.follow_ends = begin, end
+    yield
+    del run.laid_by, run.follow_ends
 
 
 def take_turns(

@@ -141,6 +141,7 @@ def parallel_edges_go(directed: bool, monkeypatch: Any) -> None:
         (([0, 1, 1], [1, 2, 2], [7, 8, 3]), ([0, 0], [1, 17])),
         (([0, 1] * 60, [1, 2] * 60, range(3, 123)), ([2, 1, 0], [1, 2, 17])),
         (None, ([0, 1, 5], [1, 2, 0])),
+        (None, None),
     ]
     with sigps.stream(SSSP(source=0), graph, device="cuda", guard="incremental") as stream:
         for inserts, deletes in batches:
