@@ -29,6 +29,7 @@ namespace {
 using Key = SIGPS_KEY;
 using Weight = SIGPS_WEIGHT;
 
+constexpr uint32_t THREADS = 256; // of a block, at most
 constexpr uint32_t ALL_LANES = ~0u;
 constexpr uint32_t HOLE = ~0u;
 constexpr uint32_t NOT_FOUND = ~0u;
@@ -730,29 +731,78 @@ __device__ inline uint32_t mark(const Live &live, uint32_t v) {
   return live.batch.sides[0].degrees[v];
 }
 
-// Marks the in-neighbours of listed vertices that have sent their keys; returns
-// out-edges of theirs.
+// The better of two keys that lanes may have, by all lanes.
+__device__ inline void take_better(Key &best, bool &has_one, Key other,
+                                   bool has_other) {
+  if (has_other && (!has_one || is_better(other, best)))
+    best = other;
+  has_one |= has_other;
+}
+
+__device__ inline void best_of_warp(Key &best, bool &has_one) {
+  for (uint32_t step = 16; step > 0; step /= 2) {
+    Key other = __shfl_xor_sync(ALL_LANES, best, step);
+    bool has_other = __shfl_xor_sync(ALL_LANES, uint32_t(has_one), step);
+    take_better(best, has_one, other, has_other);
+  }
+}
+
+// Marks those in-neighbours of listed vertices that send them the best message;
+// returns out-edges of theirs. Others would send to all theirs in vain.
 __device__ unsigned long long
 mark_sources(const Live &live, const ChangingRows &incoming, uint32_t count) {
+  __shared__ Key bests[THREADS / 32];
+  __shared__ bool have_one[THREADS / 32];
   unsigned long long edges = 0;
-  auto mark_source = [&](uint64_t edge) {
-    uint32_t s = incoming.ends[edge];
-    if (has_sent(live, s))
-      edges += mark(live, s);
+  auto look = [&](uint32_t v, uint32_t first, uint32_t step, Key &best,
+                  bool &has_one) {
+    uint64_t begin = incoming.begins[v];
+    for (uint32_t i = first; i < incoming.degrees[v]; i += step) {
+      uint32_t s = incoming.ends[begin + i];
+      if (has_sent(live, s))
+        take_better(best, has_one,
+                    message_of(key_of(live, s), incoming.weights, begin + i),
+                    true);
+    }
+  };
+  auto mark_best = [&](uint32_t v, uint32_t first, uint32_t step, Key best) {
+    uint64_t begin = incoming.begins[v];
+    for (uint32_t i = first; i < incoming.degrees[v]; i += step) {
+      uint32_t s = incoming.ends[begin + i];
+      if (has_sent(live, s) &&
+          message_of(key_of(live, s), incoming.weights, begin + i) == best)
+        edges += mark(live, s);
+    }
   };
   for (uint32_t k = first_warp(); k < count; k += num_warps()) {
-    uint32_t v = live.listed[k], degree = incoming.degrees[v];
-    if (degree > MANY)
+    uint32_t v = live.listed[k];
+    if (incoming.degrees[v] > MANY)
       continue;
-    for (uint32_t i = lane(); i < degree; i += 32)
-      mark_source(incoming.begins[v] + i);
+    Key best = key_of(live, v);
+    bool has_one = false;
+    look(v, lane(), 32, best, has_one);
+    best_of_warp(best, has_one);
+    if (has_one && is_better(best, key_of(live, v)))
+      mark_best(v, lane(), 32, best);
   }
   for (uint32_t k = blockIdx.x; k < count; k += gridDim.x) {
-    uint32_t v = live.listed[k], degree = incoming.degrees[v];
-    if (degree <= MANY)
+    uint32_t v = live.listed[k];
+    if (incoming.degrees[v] <= MANY)
       continue;
-    for (uint32_t i = threadIdx.x; i < degree; i += blockDim.x)
-      mark_source(incoming.begins[v] + i);
+    Key best = key_of(live, v);
+    bool has_one = false;
+    look(v, threadIdx.x, blockDim.x, best, has_one);
+    best_of_warp(best, has_one);
+    __syncthreads(); // all have read those of the row before
+    if (lane() == 0) {
+      bests[threadIdx.x / 32] = best;
+      have_one[threadIdx.x / 32] = has_one;
+    }
+    __syncthreads();
+    for (uint32_t w = 0; w < blockDim.x / 32; w++)
+      take_better(best, has_one, bests[w], have_one[w]);
+    if (has_one && is_better(best, key_of(live, v)))
+      mark_best(v, threadIdx.x, blockDim.x, best);
   }
   return edges;
 }
