@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from sigps.errors import DeviceError
 from sigps.graph.graph import Graph
-from sigps.graph.versions.batch import as_changes
+from sigps.graph.ids import Ids
+from sigps.graph.versions.batch import Changes, as_changes
 from sigps.graph.versions.row_changes import distinct
 from sigps.job.guard import Affected, Guard, allowance, refusal
 from sigps.job.preparing import Prepared, prepared, turned
@@ -24,7 +25,7 @@ from sigps.model.vertex import Vertex
 if TYPE_CHECKING:
     from sigps.compiler.proofs.incremental import Incremental
     from sigps.device.cpu import Threads
-    from sigps.engine.cpu.following import Following, LiveRows
+    from sigps.engine.cpu.following import EdgeChanges, Following, LiveRows
     from sigps.engine.cpu.measures import LiveMeasures
     from sigps.engine.cpu.spending import Spending
     from sigps.engine.gpu.following import GpuFollowingEngine
@@ -162,7 +163,8 @@ class LiveRun:
             known = (sources >= 0) & (targets >= 0)
             sources, targets = sources[known], targets[known]
         self._deletes = EdgeChanges(sources, targets, {})
-        return LaterGraph.after(before, new.copied(), old.copied())
+        kept = [_apart(edges, ends, like.ids) for edges, ends in ((new, self._inserts), (old, self._deletes))]
+        return LaterGraph.after(before, *kept)
 
     def follow_ends(self, newer: Graph, guard: Guard) -> str:
         """Take the edges of a version that `laid_by` returned; return as `follow` does."""
@@ -317,6 +319,14 @@ class LiveRun:
             device=made.executable.spec.device,
             optional=optional_fields(made.program.declaration.states, self._graph),
         )
+
+
+def _apart(edges: Changes, by_gid: EdgeChanges, ids: Ids) -> Changes:
+    """Return edges that nobody else can change; those by gid are, and are the same where ids are gids."""
+    if not ids.is_identity or by_gid.sources.size != edges.size:
+        return edges.copied()
+    columns = {name: column.copy() for name, column in edges.columns.items()}
+    return Changes(by_gid.sources, by_gid.targets, columns)
 
 
 def _alive(fields: weakref.ref[LiveFields] | None) -> LiveFields | None:

@@ -355,7 +355,13 @@ def _kernels(
     from sigps.device.linking import link_kernel
 
     module = Module(link_kernel("live", gpu.arch, live_macros(key, weight, takes_min, has_column, adds)))
-    names = "copy_rows_warp_mapped", "edit_rows", "begin_again", "compare_states_thread_mapped"
+    names = (
+        "copy_rows_warp_mapped",
+        "edit_rows",
+        "begin_again",
+        "find_numbers",
+        "compare_states_thread_mapped",
+    )
     return {name: module.kernel(name) for name in names}
 
 

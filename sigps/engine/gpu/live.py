@@ -38,6 +38,7 @@ from sigps.engine.gpu.following import TO_THE_END, GpuFollowingEngine
 from sigps.engine.gpu.path_lengths import gpu_path_lengths
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.stats import AT_ONCE, StatsLog, SuperstepStats
+from sigps.kernels.cuda.abi import structure
 
 __all__ = ["GpuLiveEngine", "find_live_obstacle"]
 
@@ -50,6 +51,8 @@ _TRIMMING = 4
 _AT_A_TIME = 64
 """Supersteps between two looks at what a run has cost; as many as before each time after that."""
 _MOST_STAMP = 1 << 31
+
+_ORDERS = structure("Orders").dtype
 
 
 def find_live_obstacle(program: VertexProgram, found: Incremental) -> str | None:
@@ -130,6 +133,7 @@ class GpuLiveEngine(GpuFollowingEngine):
             self.obstacle = "what vertices send in superstep 0 is not their key"
             return stats
         self._fates[:] = 0
+        self._has_numbers = False
         if not outcome.ended:
             found = self._found_at_once(stats[-1].messages)
             if found is None:
@@ -172,16 +176,9 @@ class GpuLiveEngine(GpuFollowingEngine):
         self.refused = ""
         if self.obstacle:
             return None
-        if deletes.sources.size and self._column is None:
-            found = self._read()
-            if self.obstacle:
-                return None
-            if found["num_removed"][0]:
-                self.refused = "an edge was deleted, and keys that edges do not add to hold each other up"
-                return None
         engine, memory, superstep = self._engine, self._engine._memory, self._engine.superstep
         self._begin_again(spending.left // _TRIMMING)
-        found = self._batches.read() if self._is_read else self._read()
+        found = self._read()
         self._launched = None
         if self.obstacle:
             return None
@@ -192,6 +189,7 @@ class GpuLiveEngine(GpuFollowingEngine):
             return None
         self._changes = bool(found["num_listed"] or edges)
         if not edges:
+            self._number()
             return StatsLog()
         engine._control = memory.set_next(superstep, edges, engine._variant.pull_gain, has_retired=False)
         engine._num_small = 0
@@ -203,6 +201,7 @@ class GpuLiveEngine(GpuFollowingEngine):
             cost = outcome.stats.num_messages + len(outcome.stats) * _SUPERSTEP
             if not ended and not spending.take(cost):
                 return None
+        self._number()
         return stats
 
     def _begin_again(self, most_cost: int) -> None:
@@ -216,6 +215,21 @@ class GpuLiveEngine(GpuFollowingEngine):
         blocks = num_blocks(self._native.gpu, max(32 * self._size, int(live["num_words"]) // 8))
         self._kernels["begin_again"].launch(blocks, THREADS, (live,), cooperative=True)
         self._launched = most_cost
+
+    def _edit(self) -> None:
+        if not self._has_numbers and self._batches.batch["num_deletes"]:
+            self._number(anew=True)
+        super()._edit()
+
+    def _number(self, *, anew: bool = False) -> None:
+        """Bring the order of vertices to the fixed point, where it is needed. Does not wait for the device."""
+        if self._adds or not (anew or (self._has_numbers and self._changes)):
+            return
+        live = self._live
+        live["batch"], live["numbers_anew"] = self._batches.batch, anew
+        blocks = num_blocks(self._native.gpu, self._num_owned)
+        self._kernels["find_numbers"].launch(blocks, THREADS, (live,), cooperative=True)
+        self._has_numbers = True
 
     def _launch_again(self) -> None:
         if self._launched is not None:
@@ -249,6 +263,9 @@ class GpuLiveEngine(GpuFollowingEngine):
         n = self._num_owned
         self._stamps, self._fates = cupy.zeros(n, dtype=cupy.uint32), cupy.zeros(n, dtype=cupy.uint8)
         self._lists = [cupy.empty(n, dtype=cupy.uint32) for _ in range(5)]
+        self._has_numbers = False
+        self._numbers = cupy.empty(0 if self._adds else n, dtype=cupy.uint32)
+        self._orders = cupy.zeros(_ORDERS.itemsize, dtype=cupy.uint8)
 
     def _fill_live(self) -> None:
         super()._fill_live()
@@ -260,6 +277,7 @@ class GpuLiveEngine(GpuFollowingEngine):
                 live[name][i] = array.data.ptr
         for name, array in (
             ("sent", self._sent), ("fates", self._fates), ("stamps", self._stamps), ("listed", self._lists[4]),
+            ("numbers", self._numbers), ("orders", self._orders),
         ):  # fmt: skip
             live[name] = array.data.ptr
         live["key"], live["lists_held"] = self._key, self._has_witnesses

@@ -33,6 +33,7 @@ constexpr uint32_t THREADS = 256; // of a block, at most
 constexpr uint32_t ALL_LANES = ~0u;
 constexpr uint32_t HOLE = ~0u;
 constexpr uint32_t NOT_FOUND = ~0u;
+constexpr uint32_t NO_NUMBER = ~0u, MOST_NUMBER = 1u << 31;
 constexpr uint64_t STAYS = ~0ull;
 constexpr uint32_t MANY = 1024; // edges of a row that takes a block
 constexpr uint32_t AT_ONCE = 8; // edges that a thread of such a block looks at
@@ -107,6 +108,16 @@ struct Batch {
   LiveCounts *counts;
 };
 
+// The order of vertices where edges add nothing to keys, and these hold each
+// other up in circles: unless its key is its own, a vertex has an in-neighbour
+// of the same key with a smaller number.
+struct Orders {
+  uint32_t next;       // above all numbers
+  uint32_t num_listed; // zeros between launches, as the next is
+  uint32_t num_queued;
+  Barrier barrier;
+};
+
 // States, and what a program goes on with. keys, first: now, and after
 // superstep 0.
 struct Live {
@@ -126,10 +137,13 @@ struct Live {
   uint32_t *queues[2];    // [rows] by round
   uint32_t *expanding[2]; // [rows] by round: trimmed in it
   uint32_t *listed;       // [rows] trimmed, or HELD
-  uint32_t *senders;      // [num_words] bits of the marked
-  Key *records;           // [rows] what they send
-  uint32_t *changed;      // [1 + rows] how many have other states than before,
-                          // and which, in any order
+  uint32_t *numbers;      // [rows] in the order; NO_NUMBER: not found
+  Orders *orders;
+  uint32_t numbers_anew; // whether all are to be found
+  uint32_t *senders;     // [num_words] bits of the marked
+  Key *records;          // [rows] what they send
+  uint32_t *changed;     // [1 + rows] how many have other states than before,
+                         // and which, in any order
 };
 
 __device__ inline bool is_better(Key a, Key b) {
@@ -558,6 +572,11 @@ __device__ void write_inserts(const Batch &batch, uint32_t side) {
     atomicAdd(&batch.counts->num_added, added);
 }
 
+// Whether a vertex may hold up another that has its message for a key.
+__device__ inline bool comes_before(const Live &live, uint32_t s, uint32_t t) {
+  return SIGPS_ADDS || live.numbers[s] < live.numbers[t];
+}
+
 // Queues the targets of deleted edges that made their very keys.
 __device__ void find_tight(const Live &live) {
   const Batch &batch = live.batch;
@@ -567,19 +586,21 @@ __device__ void find_tight(const Live &live) {
     uint32_t t = batch.sides[0].hole_ends[k];
     if (has_sent(live, s) &&
         message_of(key_of(live, s), batch.hole_weights, k) == key_of(live, t) &&
+        comes_before(live, s, t) &&
         atomicExch(&live.stamps[t], live.stamp) != live.stamp)
       live.queues[0][atomicAdd(&batch.counts->num_queued[0], 1u)] = t;
   }
 }
 
 // Whether an in-edge of v, which has key `key`, is from one with a smaller key
-// that was not trimmed, and makes the very key.
+// or number that was not trimmed, and makes the very key.
 __device__ inline bool holds_up(const Live &live, const ChangingRows &incoming,
-                                uint64_t edge, Key key) {
+                                uint64_t edge, uint32_t v, Key key) {
   uint32_t s = incoming.ends[edge];
   Key theirs = key_of(live, s);
-  return is_better(theirs, key) && live.fates[s] != TRIMMED &&
-         has_sent(live, s) && message_of(theirs, incoming.weights, edge) == key;
+  return (SIGPS_ADDS ? is_better(theirs, key) : comes_before(live, s, v)) &&
+         live.fates[s] != TRIMMED && has_sent(live, s) &&
+         message_of(theirs, incoming.weights, edge) == key;
 }
 
 // Whether a queued vertex is to be judged.
@@ -616,8 +637,8 @@ __device__ void judge(const Live &live, const ChangingRows &incoming,
     bool is_held = false;
     for (uint32_t base = 0; base < degree && !is_held; base += 32) {
       uint32_t i = base + lane();
-      bool holds =
-          i < degree && holds_up(live, incoming, incoming.begins[v] + i, key);
+      bool holds = i < degree &&
+                   holds_up(live, incoming, incoming.begins[v] + i, v, key);
       is_held = __ballot_sync(ALL_LANES, holds) != 0;
       num_read = min(degree, base + 32);
     }
@@ -636,8 +657,8 @@ __device__ void judge(const Live &live, const ChangingRows &incoming,
       bool holds = false;
       for (uint32_t n = 0; n < AT_ONCE; n++) {
         uint32_t i = base + n * blockDim.x + threadIdx.x;
-        holds |=
-            i < degree && holds_up(live, incoming, incoming.begins[v] + i, key);
+        holds |= i < degree &&
+                 holds_up(live, incoming, incoming.begins[v] + i, v, key);
       }
       is_held = __syncthreads_or(holds);
       num_read = min(degree, base + AT_ONCE * blockDim.x);
@@ -649,9 +670,11 @@ __device__ void judge(const Live &live, const ChangingRows &incoming,
 
 __device__ inline void queue_dependent(const Live &live,
                                        const ChangingRows &outgoing,
-                                       uint32_t round, uint64_t edge, Key key) {
+                                       uint32_t round, uint64_t edge,
+                                       uint32_t v) {
   uint32_t t = outgoing.ends[edge], stamp = live.stamp + round + 1;
-  if (live.fates[t] != TRIMMED &&
+  Key key = key_of(live, v);
+  if (live.fates[t] != TRIMMED && comes_before(live, v, t) &&
       message_of(key, outgoing.weights, edge) == key_of(live, t) &&
       atomicExch(&live.stamps[t], stamp) != stamp)
     live.queues[(round + 1) & 1][atomicAdd(
@@ -669,8 +692,7 @@ __device__ void expand(const Live &live, const ChangingRows &outgoing,
     if (lane() == 0)
       live.fates[v] = TRIMMED;
     for (uint32_t i = lane(); i < degree; i += 32)
-      queue_dependent(live, outgoing, round, outgoing.begins[v] + i,
-                      key_of(live, v));
+      queue_dependent(live, outgoing, round, outgoing.begins[v] + i, v);
   }
   for (uint32_t k = blockIdx.x; k < count; k += gridDim.x) {
     uint32_t v = expanding[k], degree = outgoing.degrees[v];
@@ -679,8 +701,7 @@ __device__ void expand(const Live &live, const ChangingRows &outgoing,
     if (threadIdx.x == 0)
       live.fates[v] = TRIMMED;
     for (uint32_t i = threadIdx.x; i < degree; i += blockDim.x)
-      queue_dependent(live, outgoing, round, outgoing.begins[v] + i,
-                      key_of(live, v));
+      queue_dependent(live, outgoing, round, outgoing.begins[v] + i, v);
   }
 }
 
@@ -719,6 +740,8 @@ __device__ void reset_listed(const Live &live, uint32_t count) {
     for (uint32_t i = 0; i < live.num_states; i++)
       copy_value(live.states[i], live.first[i], v, live.bytes[i]);
     live.fates[v] = UNSEEN;
+    if (!SIGPS_ADDS)
+      live.numbers[v] = NO_NUMBER;
   }
 }
 
@@ -819,6 +842,101 @@ __device__ unsigned long long mark_improving(const Live &live) {
       edges += mark(live, s);
   }
   return edges;
+}
+
+// Lists vertices that have no number, or another key than at the fixed point
+// before.
+__device__ void list_unnumbered(const Live &live, bool anew) {
+  const Key *before = static_cast<const Key *>(live.before[live.key]);
+  for (uint64_t first = first_thread() - lane(); first < live.num_rows;
+       first += num_threads()) {
+    uint32_t v = uint32_t(first) + lane();
+    bool is_one = v < live.num_rows && (anew || live.numbers[v] == NO_NUMBER ||
+                                        key_of(live, v) != before[v]);
+    uint32_t those = __ballot_sync(ALL_LANES, is_one);
+    if (those == 0)
+      continue;
+    uint32_t at = 0;
+    if (lane() == 0)
+      at = atomicAdd(&live.orders->num_listed, uint32_t(__popc(those)));
+    at = __shfl_sync(ALL_LANES, at, 0) + __popc(those & ((1u << lane()) - 1));
+    if (is_one) {
+      live.listed[at] = v;
+      live.numbers[v] = NO_NUMBER;
+    }
+  }
+}
+
+// Numbers listed vertices whose key is their own, and those beside one that has
+// a number and their key; queues them.
+__device__ void begin_numbers(const Live &live, const ChangingRows &incoming,
+                              uint32_t next) {
+  uint32_t count = live.orders->num_listed;
+  auto number = [&](uint32_t v, uint32_t found) {
+    live.numbers[v] = found;
+    live.queues[0][atomicAdd(&live.orders->num_queued, 1u)] = v;
+  };
+  auto is_own = [&](uint32_t v) {
+    return !is_better(key_of(live, v), first_key_of(live, v));
+  };
+  auto is_beside_one = [&](uint32_t v, uint32_t i) {
+    if (i >= incoming.degrees[v])
+      return false;
+    uint32_t s = incoming.ends[incoming.begins[v] + i];
+    return live.numbers[s] < next && key_of(live, s) == key_of(live, v) &&
+           has_sent(live, s);
+  };
+  for (uint32_t k = first_warp(); k < count; k += num_warps()) {
+    uint32_t v = live.listed[k], degree = incoming.degrees[v];
+    bool is_one = false;
+    if (is_own(v)) {
+      if (lane() == 0)
+        number(v, 0);
+      continue;
+    }
+    if (degree > MANY)
+      continue;
+    for (uint32_t base = 0; base < degree && !is_one; base += 32)
+      is_one = __ballot_sync(ALL_LANES, is_beside_one(v, base + lane())) != 0;
+    if (is_one && lane() == 0)
+      number(v, next);
+  }
+  for (uint32_t k = blockIdx.x; k < count; k += gridDim.x) {
+    uint32_t v = live.listed[k], degree = incoming.degrees[v];
+    if (degree <= MANY || is_own(v))
+      continue;
+    bool is_one = false;
+    for (uint32_t base = 0; base < degree && !is_one; base += blockDim.x)
+      is_one = __syncthreads_or(is_beside_one(v, base + threadIdx.x));
+    if (is_one && threadIdx.x == 0)
+      number(v, next);
+  }
+}
+
+// Numbers those that have none beside vertices of their key, and queues them.
+__device__ void number_neighbours(const Live &live,
+                                  const ChangingRows &outgoing, uint32_t first,
+                                  uint32_t last, uint32_t next) {
+  auto number = [&](uint32_t v, uint32_t i) {
+    uint32_t t = outgoing.ends[outgoing.begins[v] + i];
+    if (live.numbers[t] == NO_NUMBER && key_of(live, t) == key_of(live, v) &&
+        atomicCAS(&live.numbers[t], NO_NUMBER, next) == NO_NUMBER)
+      live.queues[0][atomicAdd(&live.orders->num_queued, 1u)] = t;
+  };
+  for (uint32_t k = first + first_warp(); k < last; k += num_warps()) {
+    uint32_t v = live.queues[0][k], degree = outgoing.degrees[v];
+    if (degree > MANY || !has_sent(live, v))
+      continue;
+    for (uint32_t i = lane(); i < degree; i += 32)
+      number(v, i);
+  }
+  for (uint32_t k = first + blockIdx.x; k < last; k += gridDim.x) {
+    uint32_t v = live.queues[0][k], degree = outgoing.degrees[v];
+    if (degree <= MANY || !has_sent(live, v))
+      continue;
+    for (uint32_t i = threadIdx.x; i < degree; i += blockDim.x)
+      number(v, i);
+  }
 }
 
 // Finds what deleted edges held up, and what these held up, and so on; returns
@@ -970,6 +1088,37 @@ extern "C" __global__ void __launch_bounds__(256, 4)
   edges = sum_of_warp(edges);
   if (lane() == 0 && edges != 0)
     atomicAdd(&counts->num_sent_edges, edges);
+}
+
+// Brings the order to a fixed point, where those whose keys changed or were
+// given back come behind all others; or finds all of it.
+extern "C" __global__ void __launch_bounds__(256, 4)
+    find_numbers(const __grid_constant__ Live live) {
+  if (SIGPS_ADDS)
+    return;
+  Orders *orders = live.orders;
+  const Batch &batch = live.batch;
+  uint32_t generation = load_acquire(&orders->barrier.generation);
+  bool anew = live.numbers_anew || orders->next > MOST_NUMBER;
+  uint32_t next = anew ? 1 : orders->next;
+  list_unnumbered(live, anew);
+  wait_for_all(&orders->barrier, generation);
+  begin_numbers(live, batch.sides[batch.num_sides - 1], next);
+  uint32_t first = 0;
+  for (;;) {
+    wait_for_all(&orders->barrier, generation);
+    uint32_t last = orders->num_queued;
+    wait_for_all(&orders->barrier, generation);
+    next++;
+    if (first == last)
+      break;
+    number_neighbours(live, batch.sides[0], first, last, next);
+    first = last;
+  }
+  if (first_thread() == 0) {
+    orders->next = next;
+    orders->num_listed = orders->num_queued = 0;
+  }
 }
 
 // Lists the vertices that have other states than at the fixed point before, and
