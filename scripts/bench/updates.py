@@ -32,8 +32,8 @@ import sigps
 from sigps.apps import BFS, CDLP, SSSP, WCC, Triangles
 
 KINDS = ("inserts", "deletes", "both")
-MOST_DELETES = 100_000
-"""Of more edges batches insert only."""
+MANY = 100_000
+"""Of more edges there are three batches, of inserts alone, for one program on one graph."""
 NEAR = 64
 """Rows and columns of a grid from the far corner in which edges change."""
 
@@ -161,10 +161,10 @@ def measure_on_gpu(
     """Time batches of all kinds by one stream."""
     numbers = np.random.default_rng(1)
     batches = {
-        (size, kind): [draw(size, kind, numbers) for _ in range(2 * given.repeats + 1)]
+        (size, kind): [draw(size, kind, numbers) for _ in range(2 * repeats_of(size, given) + 1)]
         for size in given.batches
         for kind in KINDS
-        if size <= MOST_DELETES or kind == "inserts"
+        if size <= MANY or (kind == "inserts" and isinstance(program, SSSP) and name.startswith("kron"))
     }
     times, paths = {of: Times(wait=synchronise) for of in batches}, {of: list[str]() for of in batches}
     full = Times(wait=synchronise)
@@ -174,12 +174,13 @@ def measure_on_gpu(
             live.graph.num_edges == graph.num_edges, "an empty batch changes the graph"
         )  # and the host has its rows
         for of, drawn in batches.items():
-            for inserts, deletes in drawn[: given.repeats + 1]:
+            half = len(drawn) // 2 + 1
+            for inserts, deletes in drawn[:half]:
                 result = times[of].of("successive_ms", live.apply, inserts=inserts, deletes=deletes)
                 paths[of].append(result.path)
                 del result
             with rows_timed(live, times[of]):
-                for inserts, deletes in drawn[given.repeats + 1 :]:
+                for inserts, deletes in drawn[half:]:
                     live.apply(inserts=inserts, deletes=deletes)
             began = time.perf_counter()
             check(live.graph.num_edges > 0, "the graph has no edges")
@@ -193,6 +194,11 @@ def measure_on_gpu(
     for of in batches:
         about = {"work": type(program).__name__, "graph": name, "batch": of[0], "kind": of[1]}
         show(about, times[of].medians() | {"full_run_ms": least}, paths[of], table, "successive_ms")
+
+
+def repeats_of(size: int, given: argparse.Namespace) -> int:
+    """Return how many batches of a size are timed."""
+    return min(given.repeats, 3) if size > MANY else given.repeats
 
 
 @contextlib.contextmanager
