@@ -168,12 +168,19 @@ def measure_on_gpu(
     }
     times, paths = {of: Times(wait=synchronise) for of in batches}, {of: list[str]() for of in batches}
     full = Times(wait=synchronise)
+
+    def time_full_runs(version: sigps.Graph) -> None:
+        for _ in range(6):
+            full.of("full_run_ms", sigps.run, program, version, device="cuda")
+
     with sigps.stream(program, graph, device="cuda") as live:
         live.apply()
         check(
             live.graph.num_edges == graph.num_edges, "an empty batch changes the graph"
         )  # and the host has its rows
         for of, drawn in batches.items():
+            if of[0] > MANY and not full.seconds:
+                time_full_runs(live.graph)  # before the graph is much larger
             half = len(drawn) // 2 + 1
             for inserts, deletes in drawn[:half]:
                 result = times[of].of("successive_ms", live.apply, inserts=inserts, deletes=deletes)
@@ -188,8 +195,8 @@ def measure_on_gpu(
         found = sigps.run(program, live.graph, device="cuda")
         check(np.array_equal(found[key], live.result[key]), "the result is not that of a full run")
         del found
-        for _ in range(5):
-            full.of("full_run_ms", sigps.run, program, live.graph, device="cuda")
+        if not full.seconds:
+            time_full_runs(live.graph)
     least = round(min(full.seconds["full_run_ms"]) * 1e3, 2)
     for of in batches:
         about = {"work": type(program).__name__, "graph": name, "batch": of[0], "kind": of[1]}
@@ -198,7 +205,8 @@ def measure_on_gpu(
 
 def repeats_of(size: int, given: argparse.Namespace) -> int:
     """Return how many batches of a size are timed."""
-    return min(given.repeats, 3) if size > MANY else given.repeats
+    repeats: int = given.repeats
+    return min(repeats, 3) if size > MANY else repeats
 
 
 @contextlib.contextmanager
