@@ -168,8 +168,9 @@ class VersionRows:
         """Return how many edges each row has."""
         with self._arena.lock:
             newest, undos = self._newer()
-            arena = self._arena
-            degrees = (arena.stops[: newest.num_rows] - arena.begins[: newest.num_rows]).view(np.int64)
+            arena = newest._arena  # another one where a version between was read
+            with arena.lock:
+                degrees = (arena.stops[: newest.num_rows] - arena.begins[: newest.num_rows]).view(np.int64)
         for undo in undos:
             degrees[undo.rows] = np.diff(undo.offsets)
         return degrees[: self.num_rows]

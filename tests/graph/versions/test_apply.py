@@ -331,3 +331,12 @@ def test_vertex_columns_are_zero_for_new_vertices() -> None:
     graph = Graph.from_edges([1], [3]).with_vertex_columns({"age": [10, 30]})
     assert graph.apply(([2], [4])).vertex_columns["age"].tolist() == [10, 0, 30, 0]
     assert graph.apply(vertices=[9]).vertex_columns["age"].tolist() == [10, 30, 0]
+
+
+def test_degrees_are_those_of_a_version_where_one_after_it_was_read() -> None:
+    first = Graph.from_edges([0, 1], [1, 2]).apply()
+    second = first.apply()
+    third = second.apply(([0, 0], [0, 1]), ([1], [2]))
+    assert second.targets.tolist() == [1, 2]
+    assert first.out_degrees().tolist() == [1, 1, 0]
+    assert third.out_degrees().tolist() == [3, 0, 0]
