@@ -7,16 +7,46 @@ contents of all touched ones, and is the judge.
 
 from __future__ import annotations
 
+import functools
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.device.cpu import Threads, available_cores
 from sigps.graph.versions.row_changes import RowChanges, row_order
 from sigps.native.kernel import compiled
 
-__all__ = ["Edits", "are_compiled", "copy_pieces", "plan_edits", "write_edits"]
+__all__ = ["Edits", "are_compiled", "copy_pieces", "parts_of", "plan_edits", "threads", "write_edits"]
+
+_WORTH_SHARING = 1 << 20
+"""Edges from which threads share rows."""
+_EDGES_OF_ROW = 64
+"""To find a row takes as long as to move so many edges."""
+_MOST_THREADS = 16
+
+
+@functools.cache
+def threads() -> Threads:
+    """Return the threads that share what takes long; they are started when they are first needed."""
+    return Threads(min(_MOST_THREADS, available_cores()))
+
+
+def parts_of(lengths: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Return ranges of rows of so many edges each that take about the same time, one a thread; one where that is short.
+
+    >>> parts_of(np.array([5, 5, 2]))
+    [(0, 3)]
+    """
+    work = int(lengths.sum()) + _EDGES_OF_ROW * lengths.size
+    if work < _WORTH_SHARING or threads().count == 1:
+        return [(0, lengths.size)]
+    ends = np.cumsum(lengths) + _EDGES_OF_ROW * np.arange(1, lengths.size + 1)
+    cuts = np.searchsorted(ends, np.arange(1, threads().count) * (work / threads().count)).tolist()
+    bounds = [0, *cuts, lengths.size]
+    return [(a, b) for a, b in itertools.pairwise(bounds) if a < b]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,14 +114,25 @@ def plan_edits(
     removed = np.empty((2, deletes.size), dtype=np.uint64)
     removed_offsets, insert_offsets = (np.zeros(touched.size + 1, dtype=np.int64) for _ in range(2))
     insert_at = np.empty(inserts.size, dtype=np.uint64)
-    _find_places(
-        ends, begins, stops, touched, deletes.rows[delete_order], deletes.ends[delete_order].astype(ends.dtype),
-        inserts.rows, inserts.ends.astype(ends.dtype), drops_repeats, matched, removed[0], removed[1], removed_offsets,
-        kept, insert_at, insert_offsets,
+    delete_rows = deletes.rows[delete_order]
+    given = (
+        ends, begins, stops, touched, delete_rows, deletes.ends[delete_order].astype(ends.dtype), inserts.rows,
+        inserts.ends.astype(ends.dtype), drops_repeats, matched, removed[0], removed[1], removed_offsets, kept,
+        insert_at, insert_offsets,
     )  # fmt: skip
-    removed = removed[:, : removed_offsets[-1]]
-    if insert_offsets[-1] < inserts.size:
-        inserts, insert_at = inserts.at(kept), insert_at[: insert_offsets[-1]]
+    parts = parts_of(lengths)
+    if len(parts) == 1:
+        _find_places(*given, 0, touched.size, 0, 0)
+        removed, insert_at = removed[:, : removed_offsets[-1]], insert_at[: insert_offsets[-1]]
+    else:
+        firsts = touched[[first for first, _ in parts]]
+        begun = np.searchsorted(delete_rows, firsts), np.searchsorted(inserts.rows, firsts)
+        tasks = [(*part, int(d), int(i)) for part, d, i in zip(parts, *begun, strict=True)]
+        threads().map(lambda task: _find_places(*given, *task), tasks)
+        removed = _close_up(removed_offsets, parts, begun[0], removed)
+        (insert_at,) = _close_up(insert_offsets, parts, begun[1], insert_at[None])
+    if insert_at.size < inserts.size:
+        inserts = inserts.at(kept)
     found = np.empty_like(matched)
     found[delete_order] = matched
     num_inserts = insert_offsets[1:] - insert_offsets[:-1]
@@ -120,6 +161,23 @@ def plan_edits(
     return edits, found
 
 
+def _close_up(
+    offsets: NDArray[np.int64],
+    parts: list[tuple[int, int]],
+    begins: NDArray[np.int64],
+    found: NDArray[Any],
+) -> NDArray[Any]:
+    """Return what parts of the rows found, each from its begin on, in one piece; offsets become those in it."""
+    stops = offsets[[last for _, last in parts]]
+    if np.array_equal(stops[:-1], begins[1:]):
+        return found[:, : offsets[-1]]
+    gaps = begins - np.cumsum(stops - begins) + (stops - begins)
+    for (first, last), gap in zip(parts, gaps.tolist(), strict=True):
+        offsets[first + 1 : last + 1] -= gap
+    pieces = [found[:, a:b] for a, b in zip(begins.tolist(), stops.tolist(), strict=True)]
+    return np.concatenate(pieces, axis=1)
+
+
 @compiled
 def _find_places(
     ends: NDArray[Any],
@@ -138,12 +196,19 @@ def _find_places(
     kept: NDArray[np.bool_],
     insert_at: NDArray[np.uint64],
     insert_offsets: NDArray[np.int64],
+    first: int,
+    last: int,
+    first_delete: int,
+    first_insert: int,
 ) -> None:
-    """Write where deletes take edges out of rows, and in front of what inserts go; both come by rows, then by ends."""
-    d, i, num_removed, num_inserted = 0, 0, 0, 0
-    for t in range(len(touched)):
+    """Write where deletes take edges out of rows, and in front of what inserts go; both come by rows, then by ends.
+
+    Of the rows touched[first:last], whose deletes and inserts begin there; what is found is written from there on, too.
+    """
+    d, i, num_removed, num_inserted = first_delete, first_insert, first_delete, first_insert
+    for t in range(first, last):
         row = touched[t]
-        low, stop = begins[row], stops[row]
+        low, stop, k = begins[row], stops[row], num_removed
         while d < len(delete_rows) and delete_rows[d] == row:
             if d > 0 and delete_rows[d - 1] == row and delete_ends[d - 1] == delete_ends[d]:
                 matched[d] = matched[d - 1]
@@ -166,7 +231,6 @@ def _find_places(
             d += 1
         removed_offsets[t + 1] = num_removed
         low = begins[row]
-        k = removed_offsets[t]
         while i < len(insert_rows) and insert_rows[i] == row:
             is_repeat = i > 0 and insert_rows[i - 1] == row and insert_ends[i - 1] == insert_ends[i]
             high = stop
@@ -206,6 +270,8 @@ def write_edits(
     removed_offsets: NDArray[np.int64],
     insert_at: NDArray[np.uint64],
     insert_offsets: NDArray[np.int64],
+    first: int,
+    last: int,
 ) -> None:
     """Edit one of the arrays: rows[t] goes from begins[rows[t]] to new_begins[t], where it may stay.
 
@@ -221,9 +287,11 @@ def write_edits(
         removed_offsets: See there.
         insert_at: See there.
         insert_offsets: See there.
+        first: Of the rows to edit.
+        last: Behind the last.
     """
     one = np.uint64(1)
-    for t in range(len(rows)):
+    for t in range(first, last):
         begin, stop = begins[rows[t]], stops[rows[t]]
         k, k_stop = removed_offsets[t], removed_offsets[t + 1]
         j, j_stop = insert_offsets[t], insert_offsets[t + 1]

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.graph.versions.editing import Edits, copy_pieces, write_edits
+from sigps.graph.versions.editing import Edits, copy_pieces, parts_of, threads, write_edits
 
 __all__ = ["WORTH_COMPILING", "RowContents", "VersionRows"]
 
@@ -264,11 +264,16 @@ class VersionRows:
             begins = arena.places(edits.rows, sizes)
             arrays = [(arena.ends, edits.inserts.ends.astype(arena.ends.dtype))]
             arrays += [(column, edits.inserts.columns[name]) for name, column in arena.columns.items()]
-            for values, inserted in arrays:
-                write_edits(
-                    values, inserted, edits.rows, arena.begins, arena.stops, begins, edits.removed[0], edits.removed[1],
-                    edits.removed_offsets, edits.insert_at, edits.insert_offsets,
-                )  # fmt: skip
+            how = (
+                edits.rows, arena.begins, arena.stops, begins, edits.removed[0], edits.removed[1],
+                edits.removed_offsets, edits.insert_at, edits.insert_offsets,
+            )  # fmt: skip
+            tasks = [(*of_array, *how, *part) for part in parts_of(edits.lengths) for of_array in arrays]
+            if len(tasks) > len(arrays):
+                threads().map(lambda task: write_edits(*task), tasks)
+            else:
+                for task in tasks:
+                    write_edits(*task)
             return self._changed(begins, sizes, undo, num_rows)
 
     def plain(self) -> tuple[NDArray[np.uint64], NDArray[Any], Columns]:
@@ -390,7 +395,9 @@ class _Pieces:
             begins, places = begins[firsts], places[firsts]
         if begins.size > _FEW_PIECES:
             if int(lengths.sum()) >= WORTH_COMPILING:
-                copy_pieces(values, begins, lengths, places, written)
+                pieces = begins, lengths, places
+                tasks = [[a[first:last] for a in pieces] for first, last in parts_of(lengths)]
+                threads().map(lambda task: copy_pieces(values, *task, written), tasks)
                 return
             ones = np.arange(lengths.sum())
             first = np.cumsum(lengths) - lengths

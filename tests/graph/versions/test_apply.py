@@ -16,8 +16,9 @@ from thread_group import ThreadGroup, run_ranks
 import sigps
 from sigps import Graph, GraphError
 from sigps.apps import SSSP, WCC, PageRank, Triangles
+from sigps.device.cpu import Threads
 from sigps.graph.fingerprint import fingerprint
-from sigps.graph.versions import apply
+from sigps.graph.versions import apply, editing
 from sigps.graph.versions import rows as version_rows
 from sigps.graph.versions.editing import write_edits
 from sigps.graph.versions.rows import RowContents, VersionRows
@@ -42,14 +43,19 @@ def assert_equal(found: Graph, expected: Graph) -> None:
     assert found.in_degrees().tolist() == expected.in_degrees().tolist()
 
 
+_THREE = Threads(3)
+"""Share rows in tests."""
+
+
 @settings(max_examples=drawn(250), deadline=None)
 @given(
     histories(),
     st.booleans(),
+    st.booleans(),
     st.sampled_from([(1, 1, 1 << 12), (4, 4, 1 << 12), (16, 16, 1 << 12), (16, 1, 1)]),
 )
 def test_rows_are_those_of_a_graph_built_anew(
-    history: History, edits: bool, slack: tuple[int, int, int]
+    history: History, edits: bool, shares: bool, slack: tuple[int, int, int]
 ) -> None:
     of_rows, of_moved, least = (
         slack  # with the last ones rows are laid out anew often, and have less room then
@@ -60,6 +66,10 @@ def test_rows_are_those_of_a_graph_built_anew(
     before = graph.offsets.tolist(), graph.targets.tolist(), graph.columns["weight"].tolist()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(apply, "WORTH_COMPILING", 0 if edits else 1 << 60)
+        if shares:
+            patch.setattr(editing, "_WORTH_SHARING", 0)
+            for module in (editing, version_rows):
+                patch.setattr(module, "threads", lambda: _THREE)
         patch.setattr(version_rows, "_ROW_SLACK", of_rows)
         patch.setattr(version_rows, "_MOVED_SLACK", of_moved)
         patch.setattr(version_rows, "_LEAST_ROOM", least)
