@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.compiler.program import VertexProgram
+from sigps.engine.fixed_points import NEAR_IDS
 from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import missing_column
 from sigps.kernels.cpu.arguments import Edges
@@ -129,6 +130,18 @@ class Blocks:
         found: NDArray[np.bool_] = np.bitwise_or.reduce(both, axis=1).astype(np.bool_)
         return found
 
+    def share_of_near_sources(self) -> float:
+        """Return how many edges of a few blocks join vertices of near local ids, from 0 to 1."""
+        num_near = num_edges = 0
+        for number in range(0, len(self), max(1, len(self) // _SAMPLE)):
+            first, end = (int(row) for row in self.spans[number])
+            edges, rows = self.block(number), np.arange(first, end)
+            arcs = slice(int(self._offsets[first]), int(self._offsets[end]))
+            degrees = np.diff(self._offsets[first : end + 1]).astype(np.int64)
+            far = np.abs(edges.ends[arcs].astype(np.int64) - np.repeat(rows, degrees))
+            num_near, num_edges = num_near + int(np.count_nonzero(far < NEAR_IDS)), num_edges + far.size
+        return num_near / max(1, num_edges)
+
     def may_have_sender(self, number: int, buckets: NDArray[np.uint8]) -> bool:
         """Tell whether a source in a block may be in these buckets: so it is said of one that was never unpacked."""
         return bool((self._sources[number] & buckets).any())
@@ -187,6 +200,7 @@ class Blocks:
 
 _PIECE = 1 << 15
 """Vertices of a piece without edges."""
+_SAMPLE = 4
 _BUCKET_BITS = 12
 """Which of 2**12 buckets of vertices a block's sources are in is kept: 512 bytes a block of some 400 KB."""
 

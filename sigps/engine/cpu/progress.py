@@ -8,6 +8,7 @@ superstep makes it smaller; and how many edges join vertices of near ids, so tha
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from sigps.engine.fixed_points import LEAST_EDGES, NEAR_IDS, contracts_without_b
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.superstep import Done, Fused
 
-__all__ = ["SlowContraction", "contraction", "share_of_near_edges"]
+__all__ = ["SlowContraction", "can_decide", "contraction", "share_of_near_edges"]
 
 log = logging.getLogger(__name__)
 
@@ -34,9 +35,19 @@ _SAMPLE = 1 << 14
 
 def contraction(state: RunState, records: Records, supersteps: Fused | None) -> Fused | None:
     """Return what runs a declared contraction by itself; `supersteps` where there is nothing to decide from."""
-    if state.deterministic or state.subgraph.incoming.num_edges < LEAST_EDGES or not _floats(state):
+
+    def near() -> float:
+        return state.subgraph.derived("near edges", lambda: share_of_near_edges(state.subgraph))
+
+    if not can_decide(state):
         return supersteps
-    return SlowContraction(supersteps, state, records)
+    return SlowContraction(supersteps, state, lambda: Contraction(state, records, Schedule()), near)
+
+
+def can_decide(state: RunState) -> bool:
+    """Tell whether a declared contraction has floats to look at, and a graph large enough for it."""
+    is_large = state.subgraph.incoming.num_edges >= LEAST_EDGES
+    return is_large and not state.deterministic and bool(_floats(state))
 
 
 class SlowContraction:
@@ -45,12 +56,19 @@ class SlowContraction:
     Args:
         supersteps: What runs several supersteps at once, or None.
         state: What the run keeps.
-        records: What it sends.
+        make_free: Makes what runs the others without barriers.
+        near: Returns the share of edges that join near ids.
     """
 
-    def __init__(self, supersteps: Fused | None, state: RunState, records: Records) -> None:
-        self._supersteps, self._state, self._records = supersteps, state, records
-        self._free: Contraction | None = None
+    def __init__(
+        self,
+        supersteps: Fused | None,
+        state: RunState,
+        make_free: Callable[[], Fused],
+        near: Callable[[], float],
+    ) -> None:
+        self._supersteps, self._state, self._make_free, self._near = supersteps, state, make_free, near
+        self._free: Fused | None = None
         self._before: list[NDArray[Any]] = []
         self._changes: dict[int, float] = {}
         self._is_decided = False
@@ -84,14 +102,13 @@ class SlowContraction:
         assert claim.factor is not None
         early, late = (self._changes.get(superstep, 0.0) for superstep in (_EARLY + 1, _LATE + 1))
         rate = (late / early) ** (1 / (_LATE - _EARLY)) if early > 0 else 0.0
-        near = state.subgraph.derived("near edges", lambda: share_of_near_edges(state.subgraph))
-        why, is_free = contracts_without_barriers(factor=claim.factor, rate=rate, near=near)
+        why, is_free = contracts_without_barriers(factor=claim.factor, rate=rate, near=self._near())
         if is_free and not have_all_sent(state):
             why, is_free = "some vertices sent nothing in the last superstep", False
         goes_on = "without barriers" if is_free else "by supersteps"
         log.info("%s goes on %s after %d supersteps: %s", state.program.name, goes_on, state.superstep, why)
         if is_free:
-            self._free = Contraction(state, self._records, Schedule())
+            self._free = self._make_free()
 
 
 def share_of_near_edges(subgraph: Subgraph) -> float:

@@ -169,7 +169,9 @@ class StreamingCpuSpec(CpuSpec):
             return f"compute() of {program.name} walks its out-edges, and the store of a directed graph has in-edges"
         if options.schedule == "edge":
             return "schedule='edge' goes along all edges in memory"
-        if options.asynchronous is True and (why := self._barrier_obstacle(program, graph, options)):
+        if options.asynchronous is True and (
+            why := self._barrier_obstacle(program, graph.group.size, options)
+        ):
             return f"asynchronous=True is not built for streamed edges {why}"
         assert graph.packed is not None
         if graph.packed.order is None:
@@ -184,8 +186,8 @@ class StreamingCpuSpec(CpuSpec):
             return f"messages of {program.name} are listed, or combine in an order of its own, and {given}"
         return ""
 
-    def _barrier_obstacle(self, program: VertexProgram, graph: Graph, options: RunOptions) -> str:
-        if graph.group.size > 1:
+    def _barrier_obstacle(self, program: VertexProgram, num_ranks: int, options: RunOptions) -> str:
+        if num_ranks > 1:
             return "on several ranks"
         if options.saves:
             return "with state logs"
@@ -218,9 +220,15 @@ class StreamingCpuSpec(CpuSpec):
     def make(self, context: RunContext) -> Engine:
         from sigps.engine.cpu.streamed import StreamingEngine
 
-        if context.options.asynchronous is not True:
-            context = context._replace(options=context.options._replace(asynchronous=False))
-        return self._made(StreamingEngine, context, cache_bytes=context.options.cache_bytes)
+        options, program = context.options, context.executable.program
+        assert program is not None
+        contracts = False
+        if options.asynchronous == "auto" and program.asynchronous and program.asynchronous.factor:
+            is_built = not self._barrier_obstacle(program, context.exchange.size, options)
+            contracts = is_built and options.forced is None
+        if options.asynchronous is not True:
+            context = context._replace(options=options._replace(asynchronous=False))
+        return self._made(StreamingEngine, context, cache_bytes=options.cache_bytes, contracts=contracts)
 
 
 def _depends_on_order(program: VertexProgram, graph: Graph) -> bool:

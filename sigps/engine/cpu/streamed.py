@@ -20,6 +20,7 @@ from sigps.engine.cpu.blocks import Blocks
 from sigps.engine.cpu.crew import Schedule
 from sigps.engine.cpu.direct_messages import DirectMessages
 from sigps.engine.cpu.engine import Engine
+from sigps.engine.cpu.progress import SlowContraction, can_decide
 from sigps.engine.cpu.records import Records
 from sigps.engine.cpu.run_state import RunState
 from sigps.engine.cpu.streamed_blocks import StreamedBlocks
@@ -154,14 +155,23 @@ class StreamingEngine(Engine):
     Args:
         given: As for `Engine`.
         cache_bytes: What unpacked blocks may take that are kept.
+        contracts: Whether a declared contraction may go on without barriers by itself.
         options: As for `Engine`.
     """
 
     is_streaming = True
 
-    def __init__(self, *given: Any, cache_bytes: int, **options: Any) -> None:
+    def __init__(self, *given: Any, cache_bytes: int, contracts: bool = False, **options: Any) -> None:
         self._cache_bytes = cache_bytes
         super().__init__(*given, **options)
+        state, records = self._state, self._records
+        if contracts and can_decide(state):
+            assert isinstance(records, StreamedRecords)
+            blocks = records.blocks
+            near = blocks.share_of_near_sources
+            self._fused = SlowContraction(
+                None, state, lambda: StreamedBlocks(state, blocks, Schedule()), near
+            )
 
     def _make_records(self, state: RunState, forced: Direction | None, kept: Any) -> Records:
         is_direct = state.program.delivery is Delivery.DIRECT

@@ -12,7 +12,7 @@ from gas_programs import GatheredPaths, GatheredWCC
 from thread_group import ThreadGroup, run_ranks
 
 import sigps
-from sigps import GAS, Checkpoint, ComputeError, ConfigError, Graph, Param, State, Vertex, run
+from sigps import GAS, Checkpoint, ComputeError, ConfigError, Graph, Param, State, Vertex, generate, run
 from sigps.apps import SSSP, WCC
 from sigps.engine.cpu.crew import Schedule
 from sigps.engine.cpu.streamed import StreamingEngine
@@ -131,6 +131,32 @@ def test_contraction(seed: int, tmp_path: Path, scheduled: Any) -> None:
             assert entry.direction == "async"
             assert entry.block_edges >= 2 * graph.num_edges  # all blocks again at the end
             assert entry.bytes_read > 0
+
+
+@pytest.mark.parametrize("order", ["given", "degree"])
+def test_a_contraction_goes_on_without_barriers_by_itself(order: Order, tmp_path: Path) -> None:
+    graph = generate("grid", rows=100, columns=100)
+    save_packed(graph, tmp_path / "graph", order=order, page_arcs=4096)
+    stored = sigps.load(tmp_path / "graph")
+    exact = run(Rank(tolerance=1e-8), graph, device="cpu", asynchronous=False)["rank"]
+    program = Rank(tolerance=1e-6)
+    found = run(program, stored, stream="always")
+    assert [entry.direction for entry in found.stats] == ["pull"] * 16 + ["async"]
+    assert np.abs(found["rank"] - exact).sum() <= graph.num_vertices * (1e-6 + 1e-8) / (1 - 0.85)
+    for options in (
+        {"deterministic": True},
+        {"asynchronous": False},
+        {"max_supersteps": 1000},
+        {"direction": "pull"},
+    ):
+        entries = run(program, stored, stream="always", **options).stats  # type: ignore[arg-type]
+        assert {entry.direction for entry in entries} == {"pull"}
+
+
+def test_a_contraction_of_far_edges_stays_with_supersteps(tmp_path: Path) -> None:
+    save_packed(generate("rmat", scale=12, directed=False), tmp_path / "graph", order="given", page_arcs=4096)
+    found = run(Rank(), sigps.load(tmp_path / "graph"), stream="always")
+    assert {entry.direction for entry in found.stats} == {"pull"}
 
 
 def test_deterministic_contractions_are_the_same_on_any_threads(tmp_path: Path) -> None:
