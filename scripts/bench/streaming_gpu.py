@@ -62,9 +62,9 @@ def main() -> None:
         name = Path(graph_name).name
         with tempfile.TemporaryDirectory(dir=given.folder) as folder:
             store = Path(folder) / "store"
-            least = make(table, graph_name, store, given.programs)
+            graph = make(table, graph_name, store, given.programs)
+            least = {work: least_memory(PROGRAMS[work], graph) for work in given.programs}
             for kept in given.kept:
-                graph = sigps.load(store, verify="none")
                 for work in given.programs:
                     if work == "PageRank":
                         measure_sums(table, name, graph, kept, least[work], rate)
@@ -72,6 +72,8 @@ def main() -> None:
                         options = kept, least[work], given.ways, given.repeats
                         measure_search(table, name, graph, work, *options)
                 del graph
+                graph = sigps.load(store, verify="none")  # without pages on the device
+            del graph
     table.note("link after", f"{link_rate():.1f} GB/s")
 
 
@@ -117,8 +119,8 @@ def link_rate() -> float:
     return size / min(seconds) / 1e9
 
 
-def make(table: Table, name: str, store: Path, programs: list[str]) -> dict[str, int]:
-    """Draw a graph and pack it, and return the least memory of programs that run on it."""
+def make(table: Table, name: str, store: Path, programs: list[str]) -> sigps.Graph:
+    """Draw a graph and pack it, and open it."""
     limit_memory(None)
     kind, _, size = name.partition("-")
     weights = "random" if "SSSP" in programs else None
@@ -142,7 +144,7 @@ def make(table: Table, name: str, store: Path, programs: list[str]) -> dict[str,
     if rows.columns:
         row["weight_bytes_an_arc"] = round(rows.columns["weight"].words.nbytes / arcs, 3)
     table.add(row, text_of(row))
-    return {work: least_memory(PROGRAMS[work], graph) for work in programs}
+    return graph
 
 
 GENERATORS: dict[str, Callable[[int], tuple[str, dict[str, Any]]]] = {
