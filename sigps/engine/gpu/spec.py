@@ -335,6 +335,8 @@ class StreamingGpuSpec(GpuSpec):
         defines = macros_of(program, graph.column_types(), narrow_ids=_are_narrow(graph))
         if int(defines["SIGPS_SLOTS_BYTES"]) > _MOST_SLOTS_BYTES:
             return f"combined messages of {program.name} have more than {_MOST_SLOTS_BYTES} bytes"
+        if sum(dtype.itemsize for dtype in program.aggregate_dtypes) > _MOST_TOTALS_BYTES:
+            return f"aggregators of {program.name} have more than {_MOST_TOTALS_BYTES} bytes"
         return ""
 
     def bytes_beside_edges(self, program: VertexProgram, graph: Graph, options: RunOptions) -> dict[str, int]:
@@ -372,6 +374,7 @@ def _by_rows(subgraph: Subgraph) -> Subgraph:
 
 _COMBINED = (Consumption.COMBINED, Consumption.SINGLE)
 _MOST_SLOTS_BYTES = 16
+_MOST_TOTALS_BYTES = 256  # of each warp, in shared memory beside what packed rows need of it
 
 SPEC = GpuSpec()
 _STREAMING = StreamingGpuSpec()
