@@ -18,6 +18,7 @@ from enum import Enum
 from typing import Any
 
 from sigps.errors import CompileError
+from sigps.native.trees import parse
 
 __all__ = ["COUNTER", "Form", "Translation", "made_function", "statements", "written"]
 
@@ -100,7 +101,7 @@ else:
 
 def statements(text: str, place: ast.AST) -> list[ast.stmt]:
     """Return statements that are the compiler's, each at a place of the user's."""
-    body = ast.parse(text).body
+    body = parse(text).body
     for node in (n for s in body for n in ast.walk(s)):
         ast.copy_location(node, place)
     return body
@@ -142,7 +143,7 @@ def made_function(tree: ast.FunctionDef, methods: list[Any], bound: Mapping[str,
     for function in functions:
         cells |= dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     cells.pop("__class__", None)
-    (factory,) = ast.parse(f"def factory({', '.join(cells)}):\n    return compute").body
+    (factory,) = parse(f"def factory({', '.join(cells)}):\n    return compute").body
     assert isinstance(factory, ast.FunctionDef)
     factory.body.insert(0, copy.deepcopy(tree))
     module = ast.fix_missing_locations(ast.Module([factory], []))

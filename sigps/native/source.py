@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from sigps.errors import CompileError
-from sigps.native.trees import copied, walk
+from sigps.native.trees import copied, parse, walk
 
 __all__ = ["UnfitError", "as_written", "global_names", "parse_function", "reject", "targets_of"]
 
@@ -46,9 +46,7 @@ def _source_lines(code: types.CodeType) -> tuple[list[str], int]:
 def _ends_of_functions(text: str) -> dict[int, int]:
     """Return the last line of each function in a file by its first, decorators included; {} where it does not parse."""
     try:
-        functions = [
-            n for n in walk(ast.parse(text)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
-        ]
+        functions = [n for n in walk(parse(text)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
     except (SyntaxError, ValueError):
         return {}
     return {min([f.lineno, *(d.lineno for d in f.decorator_list)]): f.end_lineno or 0 for f in functions}
@@ -141,7 +139,7 @@ def _parse(text: str, first: int) -> ast.stmt | None:
     """Parse a function that may be indented, with comments and strings in it that are not."""
     is_indented = text[:1].isspace()
     try:
-        statement = ast.parse(f"if True:\n{text}" if is_indented else text).body[0]
+        statement = parse(f"if True:\n{text}" if is_indented else text).body[0]
     except (SyntaxError, IndexError):
         return None
     if is_indented:

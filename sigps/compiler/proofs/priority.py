@@ -29,7 +29,7 @@ from sigps.compiler.proofs.opaque import (
     functions,
     may_not_end,
 )
-from sigps.native.trees import copied, walk
+from sigps.native.trees import copied, parse, walk
 
 __all__ = ["find_obstacle", "priority_form"]
 
@@ -48,7 +48,7 @@ def priority_form(program: VertexProgram) -> VertexProgram | None:
     wrapped = copied(compute)
     compute.name = "__compute"
     given = ", ".join(arg.arg for arg in compute.args.args)
-    wrapped.body = ast.parse(
+    wrapped.body = parse(
         f"__state, __flags, __record, __contributions = __compute({given})\n"
         f"return __state, __np.uint8(__flags | (__flags & {SENT}) >> {_SENT_OVER_RETIRE}), __record, __contributions"
     ).body

@@ -27,6 +27,7 @@ from sigps.model.vector import Vector
 from sigps.model.vertex import Aggregator, Vertex
 from sigps.native.expressions import whole_constant
 from sigps.native.source import parse_function
+from sigps.native.trees import parse, parse_expression
 from sigps.native.types import Type
 
 __all__ = ["combine", "rewritten", "rewritten_program"]
@@ -116,9 +117,9 @@ def _rewrite(function: types.FunctionType, rules: _Rules, places: Places) -> typ
     owner = function.__qualname__.rpartition(".")[0].rpartition(".")[2]
     is_method = bool(owner) and owner != "<locals>"
     taken = ", ".join(name for name in (_RULES, *free) if name != "__class__")
-    factory: Any = ast.parse(
-        f"def sigps_factory_({taken}):\n    class {owner if is_method else '_'}: pass"
-    ).body[0]
+    factory: Any = parse(f"def sigps_factory_({taken}):\n    class {owner if is_method else '_'}: pass").body[
+        0
+    ]
     factory.body[0].body = [tree]
     if not is_method:
         factory.body = [tree]
@@ -431,7 +432,7 @@ class _Rewriting(ast.NodeTransformer):
             at = self._kept(target.slice, made)
             given = _loaded(field.value), ast.Constant(field.attr), at
             old = self._kept(_call(target, "item_of", *given), made)
-            operator = ast.parse(f"{_RULES}.{self._table}[{_NAMES[type(node.op)][0]!r}]", mode="eval").body
+            operator = parse_expression(f"{_RULES}.{self._table}[{_NAMES[type(node.op)][0]!r}]")
             return [*made, self._stored_item(target, _loaded(field), at, node.value, old, operator)]
         owner = _loaded(target.value)
         if not self._is_variable(target.value):
@@ -590,7 +591,7 @@ def _added(statement: ast.stmt) -> tuple[ast.expr, ast.operator, ast.expr] | Non
 
 def _statement(text: str, place: ast.AST) -> ast.stmt:
     """Return a statement at a place."""
-    (made,) = ast.parse(text).body
+    (made,) = parse(text).body
     for node in ast.walk(made):
         ast.copy_location(node, place)
     return made
@@ -617,7 +618,7 @@ def _is_simple(target: ast.expr) -> bool:
 
 
 def _call(node: ast.AST, rule: str, *arguments: ast.expr) -> ast.expr:
-    function = ast.parse(f"{_RULES}.{rule}", mode="eval").body
+    function = parse_expression(f"{_RULES}.{rule}")
     call = ast.Call(function, list(arguments), [])
     for made in (call, *ast.walk(function), *arguments):
         if not hasattr(made, "lineno"):
