@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.kernels.cuda.lease import NO_VERTEX
+from sigps.native.kernel import compiled
 
 __all__ = ["BLOCK_DEGREE", "LONG_DEGREE", "LOOKING_UP", "Rows", "lay_out", "rows_of_positions", "warp_degree"]
 
@@ -103,9 +104,7 @@ def lay_out(
     offsets[in_pieces.size + 1 :] = offsets[in_pieces.size]
     widths = degrees[csr_rows::32].astype(np.uint64)  # of a slice's first row, which is its longest
     if not descending:
-        padded = np.zeros(widths.size * 32, np.uint32)
-        padded[: max(0, num_rows - csr_rows)] = degrees[csr_rows:]
-        widths = padded.reshape(-1, 32).max(axis=1, initial=0).astype(np.uint64)
+        _widen(degrees[csr_rows:], widths)
     slices = np.zeros(widths.size + 1, dtype=np.uint64)
     np.cumsum(widths * np.uint64(32), out=slices[1:])
     slices += offsets[-1]
@@ -118,8 +117,25 @@ def _num_above(descending: NDArray[np.uint32], bound: int) -> int:
 
 def _end_of_above(degrees: NDArray[np.uint32], bound: int) -> int:
     """Return the end of the rows of which some later one is above a bound."""
-    above = np.flatnonzero(degrees > bound)
-    return int(above[-1]) + 1 if above.size else 0
+    found = np.zeros(1, np.int64)
+    _find_end_of_above(degrees, bound, found)
+    return int(found[0])
+
+
+@compiled
+def _find_end_of_above(degrees: NDArray[np.uint32], bound: int, found: NDArray[np.int64]) -> None:
+    end = degrees.size
+    while end > 0 and degrees[end - 1] <= bound:
+        end -= 1
+    found[0] = end
+
+
+@compiled
+def _widen(degrees: NDArray[np.uint32], widths: NDArray[np.uint64]) -> None:
+    """Make slices of 32 rows each as wide as their longest row."""
+    for row in range(degrees.size):
+        if degrees[row] > widths[row // 32]:
+            widths[row // 32] = degrees[row]
 
 
 LOOKING_UP = 64 << 20
