@@ -118,7 +118,7 @@ class Graph(GraphArrays):
         (2, 1, (0, 1), True)
         """
         newer = self._applied(inserts, deletes, vertices, delete_vertices, missing)
-        newer._family = self.family
+        newer._family = self._in_family()
         newer.version = newer._family.add(newer)
         return newer
 
@@ -143,9 +143,8 @@ class Graph(GraphArrays):
             self._carry_on(newer)
         return newer
 
-    @property
-    def family(self) -> Family:
-        """The versions of this graph that something holds."""
+    def _in_family(self) -> Family:
+        """Return the versions of this graph that something holds."""
         if self._family is None:
             from sigps.graph.versions.apply import Family
 

@@ -49,7 +49,7 @@ class LaterGraph(Graph):
         same = ("directed", "group", "ids", "row_bounds", "vertex_columns")
         newer.__dict__.update({name: getattr(before, name) for name in same})
         newer._packed, newer._types = None, before.column_types()
-        newer._family = before.family
+        newer._family = before._in_family()
         newer.version = newer._family.add(newer)
         newer._pending = _Pending(before, inserts, deletes, newer)
         if newer._pending.waiting > newer._pending.most:
@@ -112,11 +112,10 @@ class _Pending:
                 graph = graph._applied(*_merged(waiting, graph.ids, directed=graph.directed))
                 waiting = []
             found = graph._applied(_given(pending.inserts), _given(pending.deletes))
-            del version.__dict__["_pending"], version.__dict__["_types"]
+            changed = {name: value for name, value in found.__dict__.items() if name not in _KEPT}
+            version.__dict__.update(changed)  # behind properties, until it is a graph
             version.__class__ = Graph  # type: ignore[assignment]
-            version.__dict__.update(
-                {name: value for name, value in found.__dict__.items() if name not in _KEPT}
-            )
+            del version.__dict__["_pending"]
             graph = cast("Graph", version)
             pending.before = graph  # of batches that wait behind it
 
