@@ -18,7 +18,7 @@ from sigps.compiler.program import PathLengths as Claim
 from sigps.device.cpu import Threads
 from sigps.engine.cpu.run_state import RunState
 from sigps.engine.cpu.work import even_ranges
-from sigps.engine.fixed_points import Labels, Weights, bucket_width, choose_labels, exact_labels
+from sigps.engine.fixed_points import Labels, Weights, bucket_width, choose_labels, exact_labels, real_width
 from sigps.engine.partition.subgraph import Subgraph, columns_of
 from sigps.engine.stats import AT_ONCE, SuperstepStats
 from sigps.engine.superstep import Done, Fused
@@ -36,7 +36,13 @@ def path_lengths(state: RunState, claim: Claim, otherwise: Fused | None) -> Fuse
     name = state.program.edge_columns[claim.column]
     weights = subgraph.derived(f"weights {name}", lambda: _measure(subgraph, name, state.threads))
     labels = choose_labels(weights, subgraph.num_vertices, state.program.state_dtypes[claim.length])
-    return PathLengths(state, claim, weights, labels, otherwise) if labels else otherwise
+    if labels is not None:
+        return PathLengths(state, claim, WholeLabels(weights, labels), otherwise)
+    keys = state.program.message_dtypes[0], state.program.state_dtypes[claim.length]
+    width = None
+    if claim.parent is None:
+        width = real_width(weights, keys, is_gpu=False, num_edges=subgraph.num_edges)
+    return PathLengths(state, claim, RealLabels(width), otherwise) if width is not None else otherwise
 
 
 class PathLengths:
@@ -45,16 +51,14 @@ class PathLengths:
     Args:
         state: What the run keeps.
         claim: Where lengths and parents are.
-        weights: What is known of the weights.
         labels: How labels are made.
         otherwise: What runs where superstep 0 left something else than lengths of senders.
     """
 
     def __init__(
-        self, state: RunState, claim: Claim, weights: Weights, labels: Labels, otherwise: Fused | None
+        self, state: RunState, claim: Claim, labels: WholeLabels | RealLabels, otherwise: Fused | None
     ) -> None:
-        self._state, self._claim, self._otherwise = state, claim, otherwise
-        self._weights, self._labels = weights, labels
+        self._state, self._claim, self._otherwise, self._labels = state, claim, otherwise, labels
 
     def run(self, most_supersteps: int) -> Done | None:
         """Run to the end; what `otherwise` does where that is not possible."""
@@ -72,20 +76,81 @@ class PathLengths:
         """Return how many vertices got a length, and how many edges were passed; None where lengths are not exact."""
         state, labels = self._state, self._labels
         n = state.subgraph.num_owned
-        unit, longest = np.int64(labels.unit), np.int64(labels.longest)
-        width = np.int64(bucket_width(self._weights, labels, is_gpu=False))
-        lengths, values = state.fields.states[self._claim.length], np.empty(n, dtype=np.int64)
-        near, far = np.empty(n + 1, dtype=np.uint32), np.empty(n, dtype=np.uint32)
-        piles = kernels.Piles(near, far, np.zeros(n, dtype=np.uint8), np.zeros(5, dtype=np.int64))
-        degrees = state.subgraph.out_degrees
-        if not kernels.begin_labels(lengths, state.read.sent, degrees, longest, unit, values, piles):
+        values = np.empty(n, dtype=labels.width.dtype)
+        near, far, at = (
+            np.empty(n + 1, dtype=np.uint32),
+            np.empty(n, dtype=np.uint32),
+            np.zeros(4, dtype=np.int64),
+        )
+        piles = kernels.Piles(near, far, np.zeros(n, dtype=np.uint8), at, np.zeros(1, dtype=values.dtype))
+        if not labels.begin(state, self._claim, values, piles):
             return None
         edges, column = state.push_edges, self._claim.column
         along = edges.offsets, edges.ends, edges.columns[column]
+        limits = labels.unit, labels.width, labels.most, labels.unreached
         left = 1
         while left > 0:
-            left = kernels.relax(*along, unit, width, np.int64(labels.most), _MOST_WORK, values, piles)
-        return None if left < 0 else (store_lengths(state, self._claim, values, unit), int(piles.at[4]))
+            left = labels.relax(*along, *limits, _MOST_WORK, values, piles)
+        return None if left < 0 else (labels.store(state, self._claim, values), int(at[3]))
+
+
+class WholeLabels:
+    """Labels of lengths and numbers of edges, int64: `length * unit + edges`.
+
+    Args:
+        weights: What is known of the weights.
+        labels: How labels are made.
+
+    Attributes:
+        unit: What stands between lengths.
+        relax: The loop that passes them on.
+        width: Of a bucket.
+        most: The greatest label.
+        unreached: The label of a vertex without a path.
+    """
+
+    def __init__(self, weights: Weights, labels: Labels) -> None:
+        self._longest = np.int64(labels.longest)
+        self.unit, self.most, self.relax = np.int64(labels.unit), np.int64(labels.most), kernels.relax_whole
+        self.width, self.unreached = np.int64(bucket_width(weights, labels, is_gpu=False)), kernels.UNREACHED
+
+    def begin(self, state: RunState, claim: Claim, values: np.ndarray, piles: kernels.Piles) -> bool:
+        """Give each vertex its first label, and put those that have one near; return whether that is right."""
+        lengths, degrees = state.fields.states[claim.length], state.subgraph.out_degrees
+        given = lengths, state.read.sent, degrees, self._longest, self.unit, values, piles
+        return bool(kernels.begin_labels(*given))
+
+    def store(self, state: RunState, claim: Claim, values: np.ndarray) -> int:
+        """Write what labels tell; return how many vertices got a length."""
+        return store_lengths(state, claim, values, self.unit)
+
+
+class RealLabels:
+    """Labels that are lengths, float64, as supersteps add them up; without parents. Attributes as `WholeLabels`'.
+
+    Args:
+        width: Of a bucket.
+    """
+
+    def __init__(self, width: float) -> None:
+        self.unit, self.width, self.relax = np.int64(1), np.float64(width), kernels.relax_real
+        self.most, self.unreached = np.float64(np.finfo(np.float64).max), np.float64(np.inf)
+
+    def begin(self, state: RunState, claim: Claim, values: np.ndarray, piles: kernels.Piles) -> bool:
+        """Give each vertex its first label, and put those that have one near; return whether that is right."""
+        values[:] = state.fields.states[claim.length]
+        near = np.flatnonzero(values != np.inf)
+        has_sent = (state.read.sent[near] != 0) | (state.subgraph.out_degrees[near] == 0)
+        piles.near[: near.size], piles.where[near], piles.at[1] = near, 1, near.size
+        is_length = (values[near] >= 0) & ~np.signbit(values[near])
+        return bool(has_sent.all() and is_length.all())
+
+    def store(self, state: RunState, claim: Claim, values: np.ndarray) -> int:
+        """Write what labels tell; return how many vertices got a length."""
+        lengths = state.fields.states[claim.length]
+        is_shorter = values < lengths
+        lengths[is_shorter] = values[is_shorter]
+        return int(np.count_nonzero(is_shorter))
 
 
 def store_lengths(state: RunState, claim: Claim, labels: np.ndarray, unit: np.int64) -> int:
@@ -177,9 +242,12 @@ def _measure(subgraph: Subgraph, name: str, threads: Threads) -> Weights:
     if column.strides == (0,):
         return Weights(False, 0, 0)  # all are equal
     measure = kernels.measure_weights.over(column)
-    parts = threads.map(lambda span: measure(*span), even_ranges(column.size, threads.count))
+    ranges = even_ranges(column.size, threads.count)
+    parts = threads.map(lambda span: measure(*span), ranges)
     if not all(part[0] for part in parts):
-        return Weights(False, 0, 0)
+        ends = [(column[int(i) : int(j)].min(), column[int(i) : int(j)].max()) for i, j in ranges if j > i]
+        least, greatest = float(min(end[0] for end in ends)), float(max(end[1] for end in ends))
+        return Weights(False, 0, 0, (least, greatest) if least >= 0 else None)
     return Weights(True, int(min(p[1] for p in parts)), int(max(p[2] for p in parts)))
 
 

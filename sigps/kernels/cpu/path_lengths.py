@@ -4,6 +4,9 @@ A label is a length and a number of edges in one int64: `length * unit + edges`,
 any number of edges. So the least label is the shortest length, and of paths of that length the fewest edges. An edge
 adds `weight * unit + 1`, which is exact for whole weights. `UNREACHED` is the label of a vertex without a path.
 
+Where weights are not whole and no parents are wanted, a label is the length alone, a float64: the sum that supersteps
+make, one edge after another. It is no larger where its beginning is no larger, so the least is theirs, bit for bit.
+
 U. Meyer, P. Sanders, "Delta-stepping: a parallelizable shortest path algorithm", Journal of Algorithms 49, 2003; with
 two piles, one of the bucket at hand and one of all others: A. Davidson et al., "Work-efficient parallel GPU methods
 for single-source shortest paths", IPDPS 2014.
@@ -11,12 +14,13 @@ for single-source shortest paths", IPDPS 2014.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.native.kernel import compiled
+from sigps.native.kernel import Kernel, compiled
 
 __all__ = [
     "UNREACHED",
@@ -24,7 +28,8 @@ __all__ = [
     "begin_labels",
     "label_by_edges",
     "measure_weights",
-    "relax",
+    "relax_real",
+    "relax_whole",
     "store_lengths",
 ]
 
@@ -40,14 +45,15 @@ class Piles(NamedTuple):
     """The vertices whose labels fell and that have not passed them on.
 
     near: [n + 1] a ring of those in the bucket at hand. far: [n] the others. where: [n] bits: in which piles a vertex
-    is. at: [5] int64: the first of the ring, how many it has, how many are far, where the bucket ends, and relaxed
-    edges so far.
+    is. at: [4] int64: the first of the ring, how many it has, how many are far, and relaxed edges so far. bound: [1]
+    the label with which the bucket ends.
     """
 
     near: NDArray[np.uint32]
     far: NDArray[np.uint32]
     where: NDArray[np.uint8]
     at: NDArray[np.int64]
+    bound: NDArray[Any]
 
 
 @compiled
@@ -97,93 +103,120 @@ def begin_labels(
     return True
 
 
-@compiled
-def relax(
-    offsets: NDArray[np.uint64],
-    targets: NDArray[np.uint32],
-    weights: NDArray[Any],
-    unit: np.int64,
-    width: np.int64,
-    most: np.int64,
-    most_work: int,
-    labels: NDArray[np.int64],
-    piles: Piles,
-) -> int:
-    """Pass labels on, those of the nearest bucket first, until none falls any more or so many edges are passed.
+def _relax(extended: Callable[..., Any], end_of_bucket: Callable[..., Any], name: str) -> Kernel:
+    """Return the loop that passes labels on, extended along each edge and in buckets as these functions say."""
 
-    Args:
-        offsets: [n + 1] of edges by source.
-        targets: Their targets.
-        weights: Whole numbers.
-        unit: What stands between lengths.
-        width: Of a bucket, in labels.
-        most: The greatest label that may be.
-        most_work: Edges after which it returns, though not all is done.
-        labels: [n].
-        piles: Where it goes on.
+    def relax(
+        offsets: NDArray[np.uint64],
+        targets: NDArray[np.uint32],
+        weights: NDArray[Any],
+        unit: np.int64,
+        width: Any,
+        most: Any,
+        unreached: Any,
+        most_work: int,
+        labels: NDArray[Any],
+        piles: Piles,
+    ) -> int:
+        """Pass labels on, those of the nearest bucket first, until none falls any more or so many edges are passed.
 
-    Returns:
-        How many vertices are left on piles; -1 where a label would be greater than `most`.
-    """
-    near, far, where, at = piles.near, piles.far, piles.where, piles.at
-    first, num_near, num_far, bound = at[0], at[1], at[2], at[3]
-    size = len(near)
-    work: Any = 0
-    while num_near > 0 and work < most_work:
+        Args:
+            offsets: [n + 1] of edges by source.
+            targets: Their targets.
+            weights: Numbers from 0 on.
+            unit: What stands between lengths.
+            width: Of a bucket, in labels.
+            most: The greatest label that may be.
+            unreached: The label of a vertex without a path.
+            most_work: Edges after which it returns, though not all is done.
+            labels: [n].
+            piles: Where it goes on.
+
+        Returns:
+            How many vertices are left on piles; -1 where a label would be greater than `most`.
+        """
+        near, far, where, at = piles.near, piles.far, piles.where, piles.at
+        first, num_near, num_far, bound = at[0], at[1], at[2], piles.bound[0]
+        size = len(near)
+        work: Any = 0
         while num_near > 0 and work < most_work:
-            u = near[first]
-            first = first + 1 if first + 1 < size else 0
-            num_near -= 1
-            where[u] &= _IN_FAR
-            label = labels[u]
-            if label >= bound:  # it begins further off
-                where[u] |= _IN_FAR
-                far[num_far] = u
-                num_far += 1
-                continue
-            begin, end = np.int64(offsets[u]), np.int64(offsets[np.int64(u) + 1])
-            work += end - begin
-            for e in range(begin, end):
-                v = targets[e]
-                through = label + np.int64(weights[e]) * unit + 1
-                if through < labels[v]:
-                    if through > most:
-                        return -1
-                    labels[v] = through
-                    if through < bound:
-                        if where[v] & _IN_NEAR == 0:
-                            where[v] |= _IN_NEAR
-                            last = first + num_near
-                            near[last if last < size else last - size] = v
-                            num_near += 1
-                    elif where[v] & _IN_FAR == 0:
-                        where[v] |= _IN_FAR
-                        far[num_far] = v
-                        num_far += 1
-        while num_near == 0 and num_far > 0:  # the next bucket
-            before, nearest = bound, UNREACHED
-            kept: Any = 0
-            bound += width
-            for i in range(num_far):
-                v = far[i]
-                label = labels[v]
-                if label >= bound:
-                    far[kept] = v
-                    kept += 1
-                    nearest = label if label < nearest else nearest
+            while num_near > 0 and work < most_work:
+                u = near[first]
+                first = first + 1 if first + 1 < size else 0
+                num_near -= 1
+                where[u] &= _IN_FAR
+                label = labels[u]
+                if label >= bound:  # it begins further off
+                    where[u] |= _IN_FAR
+                    far[num_far] = u
+                    num_far += 1
                     continue
-                where[v] &= _IN_NEAR
-                if label >= before:  # else it came nearer since, and went on from there
-                    where[v] |= _IN_NEAR
-                    near[(first + num_near) % size] = v
-                    num_near += 1
-            num_far = kept
-            if num_near == 0 and num_far > 0:
-                bound = nearest
-    left: int = num_near + num_far
-    at[0], at[1], at[2], at[3] = first, num_near, num_far, bound
-    at[4] += work
-    return left
+                begin, end = np.int64(offsets[u]), np.int64(offsets[np.int64(u) + 1])
+                work += end - begin
+                for e in range(begin, end):
+                    v = targets[e]
+                    through = extended(label, weights[e], unit)
+                    if through < labels[v]:
+                        if through > most:
+                            return -1
+                        labels[v] = through
+                        if through < bound:
+                            if where[v] & _IN_NEAR == 0:
+                                where[v] |= _IN_NEAR
+                                last = first + num_near
+                                near[last if last < size else last - size] = v
+                                num_near += 1
+                        elif where[v] & _IN_FAR == 0:
+                            where[v] |= _IN_FAR
+                            far[num_far] = v
+                            num_far += 1
+            while num_near == 0 and num_far > 0:  # the next bucket
+                before, nearest = bound, unreached
+                kept: Any = 0
+                bound = end_of_bucket(bound, width)
+                for i in range(num_far):
+                    v = far[i]
+                    label = labels[v]
+                    if label >= bound:
+                        far[kept] = v
+                        kept += 1
+                        nearest = label if label < nearest else nearest
+                        continue
+                    where[v] &= _IN_NEAR
+                    if label >= before:  # else it came nearer since, and went on from there
+                        where[v] |= _IN_NEAR
+                        near[(first + num_near) % size] = v
+                        num_near += 1
+                num_far = kept
+                if num_near == 0 and num_far > 0:
+                    bound = nearest
+        left: int = num_near + num_far
+        at[0], at[1], at[2], piles.bound[0] = first, num_near, num_far, bound
+        at[3] += work
+        return left
+
+    relax.__qualname__ = name
+    return compiled(relax)
+
+
+def _extended_whole(label, weight, unit):  # type: ignore[no-untyped-def]
+    return label + np.int64(weight) * unit + 1
+
+
+def _extended_real(label, weight, unit):  # type: ignore[no-untyped-def]
+    return label + np.float64(weight)
+
+
+def _end_of_whole(label, width):  # type: ignore[no-untyped-def]
+    return label + width
+
+
+def _end_of_real(label, width):  # type: ignore[no-untyped-def]
+    return max(label + width, label * 1.0000000000000002)  # the next number, where the width is lost in it
+
+
+relax_whole = _relax(_extended_whole, _end_of_whole, "relax_whole")
+relax_real = _relax(_extended_real, _end_of_real, "relax_real")
 
 
 @compiled

@@ -353,7 +353,7 @@ def test_auto(monkeypatch: Any, weights: list[Any], make: Any, runs: list[str], 
     monkeypatch.setattr(asynchronous, "falls_again", lambda **_: True)
     graph = drawn(4, weights)
     program = make() if make is LENGTHS else make(source=5)
-    found, expected = run(program, graph, device="cpu"), run(program, graph, device="python")
+    found, expected = (run(program, graph, device=device, precision="single") for device in ("cpu", "python"))
     assert {s.direction for s in found.stats} - {"push", "pull"} == set(runs)
     for name in expected.fields:
         assert found[name].tolist() == expected[name].tolist()
@@ -368,7 +368,7 @@ def test_auto_goes_on_where_keys_fall_again(
 ) -> None:
     """Along a path each edge is passed once; where many light edges are shorter than few, again and again.
 
-    The last one nears its end: fewer and fewer vertices send.
+    In double precision such lengths are found at once. The last one nears its end: fewer and fewer vertices send.
     """
     monkeypatch.setattr(fixed_points, "LEAST_EDGES", 0)
     if not fused:
@@ -384,10 +384,13 @@ def test_auto_goes_on_where_keys_fall_again(
     ends = np.concatenate([[np.arange(n - by), np.arange(by, n)] for by in steps], axis=1)
     weights = np.concatenate([by**1.5 + 0.1 + np.arange(n - by) % 2 / 8 for by in steps])
     graph = Graph.from_edges(*ends + 5, weights=weights)
-    found, expected = (run(LENGTHS(), graph, device=device) for device in ("cpu", "python"))
+    found, expected = (
+        run(LENGTHS(), graph, device=device, precision="single") for device in ("cpu", "python")
+    )
     assert {s.direction for s in found.stats} - {"push", "pull"} == runs
     assert found["best"].tolist() == expected["best"].tolist()
-    reached = np.isfinite(run(LENGTHS(), graph, device="python", max_supersteps=128)["best"])
+    early = run(LENGTHS(), graph, device="python", precision="single", max_supersteps=128)
+    reached = np.isfinite(early["best"])
     messages = sum(s.messages for s in expected.stats[:128])
     assert seen["passes"] == messages / np.bincount(ends[0], minlength=n)[reached].sum()
 

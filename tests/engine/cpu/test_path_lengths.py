@@ -95,6 +95,43 @@ def test_lengths_that_may_be_rounded_go_by_supersteps(weights: list[float]) -> N
     assert not was_at_once(same_states(SSSP(source=5), drawn(weights)))
 
 
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "weights", [[0.1, 0.7, 1.3], [1e-17, 1.0, 3e5, 0.0], [0.1, 1e307, 1.5e308], [5e-324, 1e-310]], ids=str
+)
+def test_real_lengths_without_parents(weights: list[float], seed: int) -> None:
+    program = run_cell(RELAX.format(first="0.1 if self.id < 9 else inf", sends="pass"))["Relax"]()
+    found = same_states(program, drawn(weights, seed=seed, directed=seed % 2 == 0), threads=1 + seed % 2)
+    assert was_at_once(found)
+
+
+@pytest.mark.parametrize(
+    ("weights", "first"),
+    [
+        ([-0.1, 0.7], "0.1 if self.id < 9 else inf"),
+        ([0.1, 0.7], "-0.5 if self.id < 9 else inf"),
+        ([0.1, 0.7], "-0.0 if self.id < 9 else inf"),
+        ([0.3, 0.3], "0.1 if self.id < 9 else inf"),
+    ],
+    ids=["weights below", "below", "minus zero", "equal"],
+)
+def test_other_real_lengths_go_by_supersteps(weights: list[float], first: str) -> None:
+    program = run_cell(RELAX.format(first=first, sends="pass"))["Relax"]()
+    graph = drawn(weights)
+    if min(weights) < 0:  # without circles
+        graph = Graph.from_edges(np.arange(60), np.arange(60) + 1, weights=np.resize(weights, 60))
+    assert not was_at_once(same_states(program, graph))
+
+
+def test_real_lengths_of_single_precision_go_by_supersteps() -> None:
+    program = run_cell(RELAX.format(first="0.1 if self.id < 9 else inf", sends="pass"))["Relax"]()
+    found, expected = (
+        run(program, drawn([0.1, 0.7]), device=device, precision="single") for device in ("cpu", "python")
+    )
+    assert not was_at_once(found)
+    assert found["best"].tolist() == expected["best"].tolist()
+
+
 def test_negative_weights_go_by_supersteps() -> None:
     graph = Graph.from_edges([0, 0, 1, 2], [1, 2, 2, 3], weights=[5.0, 3.0, -4.0, 1.0])
     assert not was_at_once(same_states(SSSP(source=0), graph))
