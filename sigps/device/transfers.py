@@ -10,17 +10,17 @@ import math
 import queue
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.device.answer_memory import AnswerMemory, Page
 from sigps.device.cpu import Threads, available_cores
 from sigps.errors import DeviceError
 
-__all__ = ["bring", "bring_small", "copy_within", "fill_with", "page", "send", "send_small"]
+__all__ = ["bring", "bring_small", "copy_within", "fill_with", "page_for", "send", "send_small"]
 
 _FIRST_BYTES = 1 << 15
 """Of what an array is filled with, written by the host; the rest is copied from there, twice as much each time."""
@@ -31,9 +31,6 @@ _SMALL_BYTES = 1 << 16
 STAGED_BYTES = 4 << 20
 _MOST_LANES = 8
 """Threads that bring an array, each with so many bytes of pinned memory and a stream: 32 MiB a device, kept."""
-
-_MOST_KEPT_BYTES = 512 << 20
-"""Of answers that nobody holds any longer, whose memory is kept for the next ones."""
 
 
 def fill_with(array: Any, pattern: bytes) -> None:
@@ -135,28 +132,35 @@ def bring(
     dtype: np.dtype[Any],
     write: Callable[..., None] = np.copyto,
     beside: Sequence[NDArray[Any]] = (),
+    page: Page | None = None,
 ) -> NDArray[Any]:
     """Return an array on the host, when what the current stream of its device was given before is done.
 
-    Numbers cross in the width that they have on the device. Large arrays cross in pieces, through pinned memory: while
-    one crosses, threads convert others and write them to the host, into pages of an earlier answer where there are
-    some, since to get new ones takes the longest of all.
+    Numbers cross in the width that they have on the device. To pinned pages copy engines write, where numbers stay as
+    they are. Other large arrays cross in pieces, through pinned memory: while one crosses, threads convert others and
+    write them to the host.
 
     Args:
         array: [n] or [n, length].
         dtype: The type of a number on the host.
         write: Writes a piece, its second argument, to another of that type; takes the same piece of those beside.
         beside: Arrays of the host as long as the array, which `write` writes to, too.
+        page: What it is written to; of the array's shape and of that type.
     """
-    import cupy
-
+    if page is None:
+        page = page_for(array.shape, dtype)
+    if array.nbytes == 0:
+        return page.array
     if array.nbytes <= _SMALL_BYTES:
-        small = np.empty(array.shape, dtype)
         with array.device:
-            write(small, cupy.asnumpy(array), *beside)
-        return small
-    found = _pages.array(array.shape, dtype)
-    on_host, numbers = [a.reshape(-1) for a in (found, *beside)], STAGED_BYTES // array.itemsize
+            seen = bring_small(array.data.ptr, array.nbytes)
+        write(page.array, seen.view(array.dtype.name).reshape(array.shape), *beside)
+        return page.array
+    if page.is_pinned and write is np.copyto and array.dtype == dtype:
+        with array.device:
+            _bring_to_pinned(page.array, array)
+        return page.array
+    on_host, numbers = [a.reshape(-1) for a in (page.array, *beside)], STAGED_BYTES // array.itemsize
 
     def bring_piece(lane: _Lane, begin: int, piece: Any) -> None:
         target, *others = (a[begin : begin + piece.size] for a in on_host)
@@ -164,12 +168,23 @@ def bring(
 
     with array.device:
         _in_pieces(array.reshape(-1), numbers, bring_piece)
-    return found
+    return page.array
 
 
-def page(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return an array of the host for what an answer has beside its values; undefined, in pages as `bring` takes."""
-    return _pages.array(shape, dtype)
+def page_for(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Page:
+    """Return an array of the host for what `bring` brings, or for what an answer has beside that; undefined."""
+    if math.prod(shape) * dtype.itemsize <= _SMALL_BYTES:
+        return Page(np.empty(shape, dtype), is_pinned=False)
+    return _answer_memory.page(shape, dtype)
+
+
+def _bring_to_pinned(target: NDArray[Any], array: Any) -> None:
+    import cupy
+
+    runtime, stream = cupy.cuda.runtime, cupy.cuda.get_current_stream()
+    address, kind = target.ctypes.data, runtime.memcpyDeviceToHost
+    runtime.memcpyAsync(address, array.data.ptr, array.nbytes, kind, stream.ptr)
+    stream.synchronize()
 
 
 def send(array: NDArray[Any]) -> Any:
@@ -217,72 +232,7 @@ def _in_pieces(flat: Any, numbers: int, move: Callable[[_Lane, int, Any], None])
     lanes.threads.map(move_piece, range(0, flat.size, numbers))
 
 
-class _Pages:
-    """Memory for answers: that of an array which nobody holds any longer serves the next one of as many bytes."""
-
-    def __init__(self) -> None:
-        self._free: dict[int, list[NDArray[np.uint8]]] = {}  # the size that was given back last is the last
-        self._kept = 0
-        self._lock = threading.Lock()
-        self._returned: deque[NDArray[np.uint8]] = deque()
-
-    def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return an array whose values are undefined."""
-        num_bytes = math.prod(shape) * dtype.itemsize
-        with self._lock:
-            raw = self._taken(num_bytes)
-        self._keep_returned()
-        if raw is None:
-            raw = np.empty(num_bytes, np.uint8)
-        found: NDArray[Any] = np.asarray(_Owner(raw, self)).view(dtype).reshape(shape)
-        return found
-
-    def give_back(self, raw: NDArray[np.uint8]) -> None:
-        """Keep memory for later arrays. Waits for nothing: the collector may call it where this thread has the lock."""
-        self._returned.append(raw)
-        self._keep_returned()
-
-    def _keep_returned(self) -> None:
-        while self._returned and self._lock.acquire(blocking=False):
-            try:
-                while self._returned:
-                    self._keep(self._returned.popleft())
-            finally:
-                self._lock.release()
-
-    def _keep(self, raw: NDArray[np.uint8]) -> None:
-        """Keep memory, instead of that of the sizes that were given back longest ago. The lock is held."""
-        size = raw.nbytes
-        if size > _MOST_KEPT_BYTES:
-            return
-        self._free[size] = [*self._free.pop(size, ()), raw]
-        self._kept += size
-        while self._kept > _MOST_KEPT_BYTES:
-            self._taken(next(iter(self._free)))
-
-    def _taken(self, num_bytes: int) -> NDArray[np.uint8] | None:
-        """Return so many bytes that were kept, or None. The lock is held."""
-        free = self._free.get(num_bytes)
-        if not free:
-            return None
-        self._kept -= num_bytes
-        if len(free) == 1:
-            del self._free[num_bytes]
-        return free.pop()
-
-
-class _Owner:
-    """What an array and all views of it refer to: when the last of them is gone, its memory is given back."""
-
-    def __init__(self, raw: NDArray[np.uint8], pages: _Pages) -> None:
-        self._raw, self._pages = raw, pages
-        self.__array_interface__ = raw.__array_interface__
-
-    def __del__(self) -> None:
-        self._pages.give_back(self._raw)
-
-
-_pages = _Pages()
+_answer_memory = AnswerMemory()
 
 
 class _Lane:

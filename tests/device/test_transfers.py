@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from sigps.device import transfers
+from sigps.device.answer_memory import AnswerMemory
 from sigps.device.transfers import bring, copy_within, fill_with
 from sigps.engine.gpu.columns import write_cast
-from sigps.engine.gpu.numbering import DeviceFields
+from sigps.engine.gpu.device_fields import DeviceFields
 
 
 @pytest.fixture(autouse=True)
@@ -77,27 +78,48 @@ def test_numbers_are_converted_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
-def test_which_ids_are_none_is_found_while_they_cross(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for small in (16, 1 << 16):
-        monkeypatch.setattr(transfers, "_SMALL_BYTES", small)
-        monkeypatch.setattr(transfers, "STAGED_BYTES", 64)
-        values = np.arange(-50, 50, dtype=dtype)
-        values[[3, 40, 99]] = np.iinfo(dtype).min
+@pytest.mark.parametrize("shape", [(100,), (50, 2)])
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("small", [16, 1 << 16])
+def test_which_ids_are_none_is_found_while_they_cross(
+    dtype: Any, shape: tuple[int, ...], ordered: bool, small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfers, "_SMALL_BYTES", small)
+    monkeypatch.setattr(transfers, "STAGED_BYTES", 64)
+    values = np.arange(-50, 50, dtype=dtype)
+    values[[3, 40, 99]] = np.iinfo(dtype).min
+    values = values.reshape(shape)
+    order: Any = np.arange(shape[0], dtype=np.uint32)[::-1] if ordered else slice(None)
+    expected = values[order].astype(np.int64)
+    expected[values[order] == np.iinfo(dtype).min] = np.iinfo(np.int64).min
+    for _ in range(3):  # to new pages, then to pinned ones
         fields = DeviceFields(
+            host_gpu.GPU,
             {
                 "parent": (on_device(values), np.dtype(np.int64)),
                 "level": (on_device(values), np.dtype(dtype)),
+                "root": (on_device(values), np.dtype(np.int64)),
             },
-            slice(0, 100),
-            lambda values, order: values[order],
+            on_device(order) if ordered else order,
             {"parent"},
         )
-        assert np.flatnonzero(fields.none_of("parent")).tolist() == [3, 40, 99]
-        expected = values.astype(np.int64)
-        expected[[3, 40, 99]] = np.iinfo(np.int64).min
-        assert fields["parent"].dtype == np.int64
-        np.testing.assert_array_equal(fields["parent"], expected)
-        np.testing.assert_array_equal(fields["level"], values)
+        np.testing.assert_array_equal(fields.none_of("parent"), expected == np.iinfo(np.int64).min)
+        for name in ("parent", "root"):
+            assert fields[name].dtype == np.int64
+            np.testing.assert_array_equal(fields[name], expected)
+        np.testing.assert_array_equal(fields["level"], values[order])
+
+
+def test_copy_engines_write_to_the_pages_of_an_earlier_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfers, "_SMALL_BYTES", 16)
+    monkeypatch.setattr(transfers, "_answer_memory", AnswerMemory())
+    values = np.arange(5000)
+    bring(on_device(values), values.dtype)
+    monkeypatch.setattr(transfers, "_in_pieces", lambda *given: pytest.fail("through staging"))
+    for shift in range(3):
+        found = bring(on_device(values + shift), values.dtype)
+        np.testing.assert_array_equal(found, values + shift)
+        del found
 
 
 def test_pinned_memory_is_bounded_and_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,6 +128,7 @@ def test_pinned_memory_is_bounded_and_used_again(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(transfers, "_SMALL_BYTES", 16)
     monkeypatch.setattr(transfers, "STAGED_BYTES", 64)
     monkeypatch.setattr(transfers, "available_cores", lambda: 3)
+    monkeypatch.setattr(transfers, "_answer_memory", AnswerMemory())
     taken, pin, lock = [], cupy.cuda.alloc_pinned_memory, threading.Lock()
 
     def counted(size: int) -> Any:
@@ -114,56 +137,11 @@ def test_pinned_memory_is_bounded_and_used_again(monkeypatch: pytest.MonkeyPatch
         return pin(size)
 
     monkeypatch.setattr(cupy.cuda, "alloc_pinned_memory", counted)
-    for _ in range(5):
-        values = np.arange(5000)
+    for count in range(5000, 5005):
+        values = np.arange(count)
         np.testing.assert_array_equal(bring(on_device(values), values.dtype), values)
     assert 1 <= len(taken) <= 3
     assert set(taken) == {64}
-
-
-def test_memory_of_an_answer_serves_the_next_one_when_nobody_holds_it() -> None:
-    pages = transfers._Pages()
-    first = pages.array((300, 2), np.dtype(np.int64))
-    first[:], at, view = 7, first.ctypes.data, first[5:]
-    del first
-    second = pages.array((600,), np.dtype(np.float64))
-    second[:] = 1.0
-    assert (view == 7).all()  # a view holds all of it
-    del view
-    assert pages.array((1200,), np.dtype(np.float32)).ctypes.data == at
-
-
-def test_no_more_memory_of_answers_is_kept_than_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfers, "_MOST_KEPT_BYTES", 1000)
-    pages = transfers._Pages()
-    held = [pages.array((100,), np.dtype(np.int32)) for _ in range(4)]
-    del held
-    assert pages._kept == 800
-    pages.array((90,), np.dtype(np.int32))
-    assert pages._kept == 760
-    pages.array((251,), np.dtype(np.int32))
-    assert pages._kept == 760
-
-
-def test_memory_of_sizes_that_nobody_asks_for_any_more_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfers, "_MOST_KEPT_BYTES", 10_000)
-    pages = transfers._Pages()
-    pages.array((8000,), np.dtype(np.uint8))
-    pages.array((1500,), np.dtype(np.uint8))
-    at = pages.array((9000,), np.dtype(np.uint8)).ctypes.data
-    others = [np.empty(9000, np.uint8) for _ in range(4)]
-    assert pages.array((9000,), np.dtype(np.uint8)).ctypes.data == at
-    assert len(others) == 4  # so that the memory cannot have been got anew at the same place
-
-
-def test_memory_that_comes_back_while_the_lock_is_held_is_kept_afterwards() -> None:
-    pages = transfers._Pages()
-    first = pages.array((5000,), np.dtype(np.uint8))
-    at = first.ctypes.data
-    with pages._lock:
-        del first
-    pages.array((10,), np.dtype(np.uint8))
-    assert pages.array((5000,), np.dtype(np.uint8)).ctypes.data == at
 
 
 def test_a_lane_that_cannot_be_made_leaves_room_for_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:

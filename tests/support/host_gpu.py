@@ -180,6 +180,9 @@ def _cupy() -> Any:
             memcpyDeviceToHost=2,
             memcpyDeviceToDevice=3,
             memcpyAsync=lambda target, source, size, kind, stream: ctypes.memmove(target, source, size),
+            hostRegister=lambda address, size, flags: None,
+            hostUnregister=lambda address: None,
+            CUDARuntimeError=type("CUDARuntimeError", (RuntimeError,), {}),
         ),
         alloc=lambda size: Pointer(np.empty(size, np.uint8)),
         alloc_pinned_memory=_Pinned,
@@ -291,6 +294,16 @@ class _LayoutKernel:
             values, order, num_rows, length, taken = parameters
             rows = _plain(values).reshape(-1, int(length))
             _plain(taken).reshape(-1, int(length))[:] = rows[_plain(order)[: int(num_rows)]]
+            return
+        if self._name.startswith("take_ids"):
+            values, order, num_rows, length, taken, is_none = parameters
+            rows = _plain(values).reshape(-1, int(length))
+            rows = rows[_plain(order) if isinstance(order, Array) else slice(None)][: int(num_rows)]
+            least = rows == np.iinfo(rows.dtype).min
+            wide = np.where(least, np.iinfo(np.int64).min, rows.astype(np.int64))
+            _plain(taken).reshape(-1, int(length))[:] = wide
+            if isinstance(is_none, Array):
+                _plain(is_none).reshape(-1, int(length))[:] = least
             return
         if self._name.startswith("put_rows"):
             values, order, num_rows, length, target = parameters

@@ -7,7 +7,6 @@ a run itself, and the host reads statistics when a launch is over.
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,11 +31,11 @@ from sigps.engine.gpu import snapshot as gpu_snapshot
 from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.columns import cast
 from sigps.engine.gpu.components import GpuComponents, gpu_components
+from sigps.engine.gpu.device_fields import DeviceFields
 from sigps.engine.gpu.edge_states import commit_edge_states, kept_edge_state
-from sigps.engine.gpu.graph import GpuGraph, put_rows, runs_on_gpu, take_rows
+from sigps.engine.gpu.graph import GpuGraph, put_rows, runs_on_gpu
 from sigps.engine.gpu.launch import CLUSTER_DEGREE, NO_CLUSTER, SharedCache, num_blocks
 from sigps.engine.gpu.memory_plan import MOST_SUPERSTEPS
-from sigps.engine.gpu.numbering import DeviceFields
 from sigps.engine.gpu.open_loops import wait_for_stream, watching_loops
 from sigps.engine.gpu.packed_edges import PackedEdges, PackedGraph
 from sigps.engine.gpu.path_lengths import GpuPathLengths, gpu_path_lengths
@@ -472,7 +471,7 @@ class GpuEngine:
         kept = zip(self._program.states, values_of_states, self._program.state_dtypes, strict=True)
         states = {f.name: (values, dtype) for f, values, dtype in kept}
         optional = frozenset(f.name for f in self._program.states if f.may_be_none)
-        return DeviceFields(states, order, functools.partial(take_rows, self._gpu), optional)
+        return DeviceFields(self._gpu, states, order, optional)
 
     def _launch(self, end: int, outcome: Outcome) -> int:
         return _last(self._launches(end, outcome))

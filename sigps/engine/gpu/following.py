@@ -22,9 +22,9 @@ from sigps.engine.aggregates import Aggregates
 from sigps.engine.cpu.following import Arrays, EdgeChanges, LiveRows
 from sigps.engine.cpu.spending import Spending
 from sigps.engine.exchange import Exchange
+from sigps.engine.gpu.device_fields import DeviceFields
 from sigps.engine.gpu.edited_rows import THREADS, BatchMemory, EditedRows, RowEdges, num_blocks
 from sigps.engine.gpu.engine import GpuEngine, GpuProgram
-from sigps.engine.gpu.numbering import DeviceFields
 from sigps.engine.gpu.placed_edges import PlacedEdges
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.stats import StatsLog

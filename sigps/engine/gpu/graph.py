@@ -206,6 +206,32 @@ def take_rows(gpu: Gpu, values: Any, order: Any) -> Any:
     return found
 
 
+def take_ids(gpu: Gpu, values: Any, order: Any | None, *, finds_none: bool) -> tuple[Any, Any | None]:
+    """Return some rows of ids as another array, int64, and which of them are None, bool, where that is asked for.
+
+    Args:
+        gpu: The GPU.
+        values: The array, [rows] or [rows, length], int32 or int64, in one piece; the least number is None.
+        order: The numbers of the rows, uint32; None for all as they are.
+        finds_none: Whether that is asked for.
+    """
+    import cupy
+
+    rows = values.shape[0] if order is None else order.size
+    found = cupy.empty((rows, *values.shape[1:]), dtype=cupy.int64)
+    is_none = cupy.empty(found.shape, dtype=cupy.bool_) if finds_none else None
+    if found.size:
+        length = np.uint64(found.size // rows)
+        kernel = layout_kernel(f"take_ids_{values.itemsize * 8}_thread_mapped", gpu)
+        given = values, _or_null(order), np.uint64(rows), length, found, _or_null(is_none)
+        kernel.launch(_grid(gpu, found.size), 256, given)
+    return found, is_none
+
+
+def _or_null(array: Any | None) -> Any:
+    return np.uint64(0) if array is None else array
+
+
 def put_rows(gpu: Gpu, values: Any, order: Any, target: Any) -> None:
     """Write rows of an array on the device to those rows of another that an order names.
 

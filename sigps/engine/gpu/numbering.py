@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,15 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.account import spent_on
 from sigps.device.cuda import check_fits
-from sigps.device.transfers import bring, page
-from sigps.engine.gpu.columns import write_cast, write_ids
+from sigps.device.transfers import bring
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.kernels.cpu.layout import number_by_degree
 from sigps.kernels.cuda.lease import NO_VERTEX
 
-__all__ = ["DeviceFields", "GhostLids", "Numbering", "number_ghosts", "sorted_by_degree"]
+__all__ = ["GhostLids", "Numbering", "number_ghosts", "sorted_by_degree"]
 
 
 class Numbering:
@@ -216,59 +213,3 @@ def number_ghosts(num_owned: int, bounds: NDArray[np.int64], most_hot: int = MOS
 
 def _up_to_warps(count: int) -> int:
     return -(-count // 32) * 32
-
-
-class DeviceFields(Mapping[str, NDArray[Any]]):
-    """State fields that a run left on the device; each crosses to the host when it is first read.
-
-    Args:
-        states: Each field's values by local id, and its type on the host.
-        order: The local ids in the order of the fields, uint32, or a slice.
-        take: Returns some rows of an array by such an order.
-        optional: The fields in which the least number of their type stands for None.
-    """
-
-    def __init__(
-        self,
-        states: Mapping[str, tuple[Any, np.dtype[Any]]],
-        order: Any,
-        take: Callable[[Any, Any], Any],
-        optional: Container[str] = (),
-    ) -> None:
-        self._states, self._order, self._take, self._optional = states, order, take, optional
-        self._brought: dict[str, NDArray[Any]] = {}
-        self._none: dict[str, NDArray[np.bool_]] = {}
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        if name not in self._brought:
-            dtype = self._states[name][1]
-            with spent_on("answer"):
-                values = self.on_device(name)
-                if name in self._optional:
-                    is_none = page(values.shape, np.dtype(np.bool_))
-                    self._brought[name] = bring(values, dtype.base, write_ids, [is_none])
-                    self._none[name] = is_none
-                else:
-                    self._brought[name] = bring(values, dtype.base, write_cast)
-        return self._brought[name]
-
-    def none_of(self, name: str) -> NDArray[np.bool_]:
-        """Return where a field of those that are optional is None; found while it crosses."""
-        self[name]
-        return self._none[name]
-
-    def again(self) -> DeviceFields:
-        """Return the same fields, to cross once more: into arrays that may be changed without these being so."""
-        return DeviceFields(self._states, self._order, self._take, self._optional)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._states)
-
-    def __len__(self) -> int:
-        return len(self._states)
-
-    def on_device(self, name: str) -> Any:
-        """Return a field as a CuPy array, of the type that the device keeps it in; nothing crosses to the host."""
-        values = self._states[name][0]
-        with values.device:
-            return values[self._order] if isinstance(self._order, slice) else self._take(values, self._order)

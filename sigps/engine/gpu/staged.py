@@ -17,7 +17,7 @@ from sigps.engine.counters import Counters, Everywhere
 from sigps.engine.gpu import snapshot as gpu_snapshot
 from sigps.engine.gpu.columns import BY_HOST, copies_on_device
 from sigps.engine.gpu.engine import GpuEngine
-from sigps.engine.gpu.whole_halo import WholeHalo, count_status, goes_whole
+from sigps.engine.gpu.whole_halo import StatusCount, WholeHalo, goes_whole
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
 from sigps.engine.superstep import run_supersteps
@@ -38,6 +38,7 @@ class GpuStagedEngine(GpuEngine):
         self._lease["wrote"] = 0  # and commits no edge states
         self._sender_edges = self._edge_bytes = 0
         self._active: int | None = None  # vertices, where they are counted
+        self._active_count = StatusCount(self._gpu, ACTIVE)
         self._halo, self._is_whole = self._whole_halo(), False
         if self._halo is not None:
             self._is_whole = goes_whole(self._halo.most_bytes, 0, self._halo.num_edges)
@@ -153,19 +154,23 @@ class GpuStagedEngine(GpuEngine):
             has_active=self._num_active() > 0,
         )
         mine = Outcome(ended=False)
-        self._launch(superstep + 1, mine)
-        self._active = None
+        for _ in self._launches(superstep + 1, mine):
+            self._begin_count()
+        self._active = self._active_count.found()
         self.superstep = superstep
-        counters, direction = Counters(active=self._num_active()), self._directions[0]
+        counters, direction = Counters(active=self._active), self._directions[0]
         for done in mine.stats:  # of one superstep, or none where no vertex ran
             counters.ran, counters.sent_edges, direction = done.active, done.messages, done.direction
             counters.totals = [memory.aggregate_values(self.aggregates.values)]
         return direction, counters, self._post_direct() if self._program.delivery is Delivery.DIRECT else 0
 
+    def _begin_count(self) -> None:
+        self._active_count.begin(self._memory.array("status", np.uint8))
+
     def _num_active(self) -> int:
         if self._active is None:
-            statuses = self._memory.array("status", np.uint8)
-            self._active = count_status(self._gpu, statuses, ACTIVE)
+            self._begin_count()
+            self._active = self._active_count.found()
         return self._active
 
     def _post_direct(self) -> int:

@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sigps.device.cuda import Gpu, check_fits
+from sigps.device.transfers import bring_small
 from sigps.engine.exchange import Exchange
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.placed_edges import layout_kernel
 from sigps.engine.gpu.run_memory import RunMemory
 
-__all__ = ["WholeHalo", "count_status", "goes_whole"]
+__all__ = ["StatusCount", "WholeHalo", "goes_whole"]
 
 _ALWAYS_BYTES = 16 << 20
 """A halo of so many bytes crosses as a whole whatever was sent: that is sooner than to have hosts count what was."""
@@ -107,7 +107,7 @@ class WholeHalo:
         self._total.data.memset_async(0, 8)
         given = sent, np.uint32(degrees.size), degrees, self._total
         self._launch("add_sent_edges_thread_mapped", degrees.size, given)
-        return int(self._total.get()[0])
+        return int(bring_small(self._total.data.ptr, 8).view(np.uint64)[0])
 
     def _records(self, parity: int) -> Any:
         return self._memory.array(f"records{parity}", np.uint8) if self._record_bytes else self._total
@@ -123,22 +123,29 @@ class WholeHalo:
         _launch(self._gpu, name, count, given)
 
 
-def count_status(gpu: Gpu, statuses: Any, status: int) -> int:
-    """Return how many vertices have a status. Waits for the device.
+class StatusCount:
+    """How many vertices have a status. Counted behind a lease, while the host waits for that.
 
     Args:
-        gpu: The GPU.
-        statuses: [vertices], uint8, on the device.
+        gpu: The GPU, the current one.
         status: Which.
     """
-    import cupy
 
-    total = cupy.empty(1, dtype=cupy.uint64)
-    total.data.memset_async(0, 8)
-    given = statuses, np.uint32(statuses.size), np.uint8(status), total
-    _launch(gpu, "count_status_thread_mapped", statuses.size, given)
-    found: NDArray[np.uint64] = total.get()
-    return int(found[0])
+    def __init__(self, gpu: Gpu, status: int) -> None:
+        import cupy
+
+        self._gpu, self._status = gpu, np.uint8(status)
+        self._total = cupy.empty(1, dtype=cupy.uint64)
+
+    def begin(self, statuses: Any) -> None:
+        """Let the current stream count among `statuses`, [vertices], uint8 on the device; waits for nothing."""
+        self._total.data.memset_async(0, 8)
+        given = statuses, np.uint32(statuses.size), self._status, self._total
+        _launch(self._gpu, "count_status_thread_mapped", statuses.size, given)
+
+    def found(self) -> int:
+        """Return what was counted last. Waits for the device."""
+        return int(bring_small(self._total.data.ptr, 8).view(np.uint64)[0])
 
 
 def _launch(gpu: Gpu, name: str, count: int, given: Any) -> None:

@@ -135,6 +135,26 @@ __device__ void take_rows(const T *values, const uint32_t *order,
                            : values[order[i / length] * length + i % length];
 }
 
+// Takes rows of ids, and finds which are None, the least number; without an
+// order all rows.
+template <class T>
+__device__ void take_ids(const T *values, const uint32_t *order,
+                         uint64_t num_rows, uint64_t length, int64_t *taken,
+                         bool *is_none) {
+  constexpr T NONE = T(1) << (8 * sizeof(T) - 1);
+  constexpr int64_t WIDE_NONE = int64_t(1) << 63;
+  uint64_t first = uint64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+  for (uint64_t i = first; i < num_rows * length;
+       i += uint64_t(gridDim.x) * blockDim.x) {
+    uint64_t from =
+        order == nullptr ? i : order[i / length] * length + i % length;
+    T id = values[from];
+    taken[i] = id == NONE ? WIDE_NONE : int64_t(id);
+    if (is_none != nullptr)
+      is_none[i] = id == NONE;
+  }
+}
+
 // The other way: every row to its place, one writer each.
 template <class T>
 __device__ void put_rows(const T *values, const uint32_t *order,
@@ -147,6 +167,16 @@ __device__ void put_rows(const T *values, const uint32_t *order,
 }
 
 } // namespace
+
+#define SIGPS_TAKE_IDS(bits)                                                   \
+  extern "C" __global__ void take_ids_##bits##_thread_mapped(                  \
+      const int##bits##_t *values, const uint32_t *order, uint64_t num_rows,   \
+      uint64_t length, int64_t *taken, bool *is_none) {                        \
+    take_ids(values, order, num_rows, length, taken, is_none);                 \
+  }
+
+SIGPS_TAKE_IDS(32)
+SIGPS_TAKE_IDS(64)
 
 extern "C" __global__ void widen_thread_mapped(const uint32_t *values,
                                                uint64_t count, int64_t *wide) {

@@ -268,6 +268,8 @@ def test_the_layout_kernels_link(arch: str) -> None:
         "make_keys_warp",
         "find_reverse_warp",
         "widen_thread",
+        "take_ids_32_thread",
+        "take_ids_64_thread",
         "begin_run_thread",
     ]
     names += [name.format(bits) for name in by_width for bits in (8, 16, 32, 64)]
