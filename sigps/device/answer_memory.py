@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,15 +121,20 @@ class _Block:
 
     Attributes:
         raw: The pages, uint8.
-        is_pinned: Whether they are.
     """
 
     def __init__(self, num_bytes: int) -> None:
-        self.num_bytes, self.is_pinned = num_bytes, False
+        self.num_bytes = num_bytes
+        self._unregister: Callable[[int], None] | None = None
         size = max(1, -(-num_bytes // _PAGE_BYTES)) * _PAGE_BYTES
         held = np.empty(size + _PAGE_BYTES - 1, np.uint8)
         first = -held.ctypes.data % _PAGE_BYTES
         self.raw: NDArray[np.uint8] = held[first : first + size]
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether the pages are pinned."""
+        return self._unregister is not None
 
     def pin(self) -> bool:
         """Pin the pages; return whether the driver did."""
@@ -139,15 +145,14 @@ class _Block:
             runtime.hostRegister(self.raw.ctypes.data, self.raw.nbytes, _IS_PORTABLE)
         except runtime.CUDARuntimeError:
             return False
-        self.is_pinned = True
+        self._unregister = runtime.hostUnregister  # when the process ends, nothing can be imported any more
         return True
 
     def unpin(self) -> None:
         """Give the pages back to the system's care."""
-        import cupy
-
-        cupy.cuda.runtime.hostUnregister(self.raw.ctypes.data)
-        self.is_pinned = False
+        assert self._unregister is not None
+        self._unregister(self.raw.ctypes.data)
+        self._unregister = None
 
 
 class _Owner:
