@@ -10,8 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.device.cuda import Gpu, Kernel, Module, check_fits
+from sigps.device.transfers import bring_small
 from sigps.engine.gpu.graph import GpuGraph
-from sigps.engine.gpu.simple_rows import Counting, SimpleRows, bytes_while_counted, cut, numbered, simple_rows
+from sigps.engine.gpu.simple_rows import (
+    Counting,
+    SimpleRows,
+    bytes_while_copied,
+    bytes_while_counted,
+    cut,
+    numbered,
+    simple_rows,
+)
 from sigps.errors import DeviceError
 from sigps.kernels.cuda.abi import structure
 from sigps.kernels.cuda.lease import EDGES
@@ -104,7 +113,7 @@ class _Edges:
         rows: What kernels take (`EDGES`).
         offsets: [num_rows + 1], uint64: edges of the rows before.
         directed: Whether an edge is one arc.
-        are_sorted: Whether they are in ascending order of the numbers of their rows, and then of their ends.
+        are_sorted: Whether rows and ends are their own numbers, and the ends of each row ascend.
     """
 
     rows: Any
@@ -135,6 +144,8 @@ def _counted(
     rows = _made_simple(edges, numbers, gpu, counting)
     links = _links(rows, gpu, counting, directed=edges.directed, share=share, num_shares=num_shares)
     arcs = links.astype(cupy.int64) * (1 if edges.directed else 2)
+    if edges.are_sorted:  # their ends are the numbers
+        return Around(rows.num_neighbors, arcs)
     return Around(rows.num_neighbors[numbers], arcs[numbers])
 
 
@@ -147,6 +158,10 @@ def _made_simple(edges: _Edges, numbers: Any, gpu: Gpu, counting: Counting) -> S
             f"a GPU counts the links among neighbours of at most {_MOST_VERTICES:,} vertices, not of {n:,}; "
             "use device='cpu'"
         )
+    if edges.are_sorted:
+        found = _copied(edges, n, num_keys, gpu, counting)
+        if found is not None:
+            return found
     check_fits({"counting links": bytes_while_counted(n, num_keys)})
     keys = cupy.empty(num_keys, dtype=cupy.uint64)
     list_arcs = _kernels(gpu, edges.directed, counting).list_arcs
@@ -154,6 +169,22 @@ def _made_simple(edges: _Edges, numbers: Any, gpu: Gpu, counting: Counting) -> S
     if num_keys and not edges.are_sorted:
         keys.sort()
     return simple_rows(cupy, keys, n)
+
+
+def _copied(
+    edges: _Edges, num_vertices: int, num_edges: int, gpu: Gpu, counting: Counting
+) -> SimpleRows | None:
+    """Return the rows as they are where they are simple: no keys are made, which take eight times their bytes."""
+    import cupy
+
+    check_fits({"counting links": bytes_while_copied(num_vertices, num_edges)})
+    ends, num_lower = (cupy.empty(count, dtype=cupy.uint32) for count in (num_edges, num_vertices))
+    num_wrong = cupy.empty(1, dtype=cupy.uint64)
+    num_wrong.data.memset_async(0, 8)
+    copy_rows = _kernels(gpu, edges.directed, counting).copy_rows
+    copy_rows.launch(gpu.num_sms * 16, 256, (edges.rows, edges.offsets, ends, num_lower, num_wrong))
+    is_simple = not bring_small(num_wrong.data.ptr, 8).view(np.uint64)[0]
+    return SimpleRows(edges.offsets, ends, num_lower) if is_simple else None
 
 
 def _links(
@@ -182,6 +213,7 @@ def _links(
 @dataclass(frozen=True)
 class _Kernels:
     list_arcs: Kernel
+    copy_rows: Kernel
     count_block_mapped: Kernel
     count_warp_mapped: Kernel
     blocks_per_sm: int
@@ -195,6 +227,7 @@ def _kernels(gpu: Gpu, directed: bool, counting: Counting) -> _Kernels:
     block_mapped = module.kernel("count_block_mapped")
     return _Kernels(
         module.kernel("list_arcs_warp_mapped"),
+        module.kernel("copy_rows_warp_mapped"),
         block_mapped,
         module.kernel("count_warp_mapped"),
         block_mapped.blocks_per_sm(counting.threads),

@@ -208,6 +208,43 @@ list_arcs_warp_mapped(const __grid_constant__ Edges edges,
   }
 }
 
+// Copies the rows of edges that are ascending and listed at both ends: then
+// they are the simple graph, unless an end is its row's own number or not above
+// the end before, which is wrong. A warp a row, any grid.
+//
+//   offsets: [num_rows + 1]      rows before, in the order of `edges`
+//   ends: [edges]                entries, as those of `SimpleRows`
+//   num_lower: [num_rows]
+//   num_wrong: [1]               adds up the rows that have such an end
+extern "C" __global__ void
+copy_rows_warp_mapped(const __grid_constant__ Edges edges,
+                      const uint64_t *offsets, uint32_t *ends,
+                      uint32_t *num_lower, unsigned long long *num_wrong) {
+  uint32_t lane = threadIdx.x % 32;
+  uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+  for (uint32_t v = warp; v < edges.num_rows;
+       v += gridDim.x * blockDim.x / 32) {
+    RowOfEdges row = row_of(edges, v);
+    uint64_t to = offsets[v];
+    uint32_t lower = 0;
+    bool is_wrong = false;
+    for (uint32_t i = lane; i < row.degree; i += 32) {
+      uint64_t from = row.first + uint64_t(i) * row.step;
+      uint32_t end = end_at(edges, from);
+      is_wrong |= end == v || (i > 0 && end_at(edges, from - row.step) >= end);
+      lower += end < v;
+      ends[to + i] = end << 1;
+    }
+    uint64_t all_lower = sum_of_warp(lower);
+    bool any_wrong = __any_sync(ALL_LANES, is_wrong);
+    if (lane == 0) {
+      num_lower[v] = all_lower;
+      if (any_wrong)
+        atomicAdd(num_wrong, 1ull);
+    }
+  }
+}
+
 //   vertices, parts: [num_tasks]     of which vertex, and the how manieth part
 //   next_task: [1]                   0 when a count begins
 //   links: [num_vertices]

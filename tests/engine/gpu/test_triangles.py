@@ -148,9 +148,13 @@ def test_a_graph_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
         run(Around(), BATTERY["skewed"].build(), device="cuda")
 
 
-def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = sigps.generate("rmat", scale=10)
+@pytest.mark.parametrize(
+    ("name", "directed"),
+    [("bytes_while_copied", False), ("bytes_while_counted", False), ("bytes_while_counted", True)],
+)
+def test_what_does_not_fit_is_refused(name: str, directed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = rmat(directed)
     run(Around(), sigps.generate("rmat", scale=4), device="cuda")
-    monkeypatch.setattr(gpu_triangles, "bytes_while_counted", lambda *_: free_bytes() + 2**40)
+    monkeypatch.setattr(gpu_triangles, name, lambda *_: free_bytes() + 2**40)
     with pytest.raises(DeviceError, match=r"bytes free and this run needs .* for counting links"):
         run(Around(), graph, device="cuda")

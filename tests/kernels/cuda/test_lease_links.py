@@ -282,7 +282,7 @@ def test_the_counting_kernels_link(arch: str, directed: bool) -> None:
     for counting in (Counting(), Counting(lanes=32, loads=1, blocks_per_sm=1, threads=1024)):
         cubin = link_kernel("triangles", arch, counting.macros(directed=directed))
         assert cubin[:4] == b"\x7fELF"
-        names = ["list_arcs_warp_mapped", "count_block_mapped", "count_warp_mapped"]
+        names = ["list_arcs_warp_mapped", "copy_rows_warp_mapped", "count_block_mapped", "count_warp_mapped"]
         assert [name for name in names if name.encode() not in cubin] == []
 
 
