@@ -351,7 +351,7 @@ class Kernel:
     def __init__(self, function: Any) -> None:
         from cuda.bindings import driver
 
-        self._driver, self._function = driver, function
+        self._driver, self._function, self._address = driver, function, int(function)
 
     def static_shared_bytes(self) -> int:
         """Return the static shared memory of a block, in bytes."""
@@ -411,12 +411,16 @@ class Kernel:
         """
         import cupy
 
-        values = _pointers(parameters)
-        start = self._driver.cuLaunchCooperativeKernel if cooperative else self._driver.cuLaunchKernel
-        grid, block = (num_blocks, 1, 1), (num_threads, 1, 1)
+        driver, values = cupy.cuda.driver, _pointers(parameters)
+        given = (self._address, num_blocks, 1, 1, num_threads, 1, 1, shared_bytes)
         stream = cupy.cuda.get_current_stream().ptr
-        extra = () if cooperative else (0,)
-        checked(start(self._function, *grid, *block, shared_bytes, stream, ctypes.addressof(values), *extra))
+        try:
+            if cooperative:
+                driver.launchCooperativeKernel(*given, stream, ctypes.addressof(values))
+            else:
+                driver.launchKernel(*given, stream, ctypes.addressof(values), 0)
+        except driver.CUDADriverError as error:
+            raise DeviceError(f"the CUDA driver reports {error}") from None
 
 
 def _launch_config(num_blocks: int, num_threads: int, shared_bytes: int) -> Any:
