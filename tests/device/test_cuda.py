@@ -94,17 +94,17 @@ def test_a_launch_gets_pointers_to_what_its_parameters_are(monkeypatch: pytest.M
     given = [np.uint32(5), array_type(), structure, np.float32(-1.5)]
     launched: list[Any] = []
 
-    def start(function: Any, *numbers: Any) -> tuple[int]:
+    def start(*numbers: Any) -> None:
         *_, pointers, _ = numbers
         addresses = ctypes.cast(pointers, ctypes.POINTER(ctypes.c_uint64))[: len(given)]
         sizes = (4, 8, structure.nbytes, 4)
         launched.extend(ctypes.string_at(a, size) for a, size in zip(addresses, sizes, strict=True))
-        return (0,)
 
     kernel = object.__new__(cuda.Kernel)
-    kernel._driver, kernel._function = SimpleNamespace(cuLaunchKernel=start), None
-    stream = SimpleNamespace(get_current_stream=lambda: SimpleNamespace(ptr=0))
-    monkeypatch.setattr(sys.modules["cupy"], "cuda", stream, raising=False)
+    kernel._address = 1
+    driver = SimpleNamespace(launchKernel=start, CUDADriverError=RuntimeError)
+    known = SimpleNamespace(driver=driver, get_current_stream=lambda: SimpleNamespace(ptr=0))
+    monkeypatch.setattr(sys.modules["cupy"], "cuda", known, raising=False)
     kernel.launch(1, 32, given)
     number, address, found, x = launched
     assert (int.from_bytes(number, sys.byteorder), int.from_bytes(address, sys.byteorder)) == (
@@ -113,3 +113,21 @@ def test_a_launch_gets_pointers_to_what_its_parameters_are(monkeypatch: pytest.M
     )
     assert np.frombuffer(found, structure.dtype)[0] == structure
     assert struct.unpack("f", x) == (-1.5,)
+
+
+@pytest.mark.parametrize("cooperative", [False, True])
+def test_a_launch_that_fails_says_what_the_driver_says(
+    cooperative: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = type("CUDADriverError", (RuntimeError,), {})
+
+    def fail(*given: Any) -> None:
+        raise refused("CUDA_ERROR_INVALID_VALUE: invalid argument")
+
+    driver = SimpleNamespace(launchKernel=fail, launchCooperativeKernel=fail, CUDADriverError=refused)
+    known = SimpleNamespace(driver=driver, get_current_stream=lambda: SimpleNamespace(ptr=0))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(ndarray=type("ndarray", (), {}), cuda=known))
+    kernel = object.__new__(cuda.Kernel)
+    kernel._address = 1
+    with pytest.raises(DeviceError, match="the CUDA driver reports CUDA_ERROR_INVALID_VALUE"):
+        kernel.launch(1, 32, [np.uint32(1)], cooperative=cooperative)
