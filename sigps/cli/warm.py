@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 
 __all__ = ["warm"]
 
+_Directions = tuple[Literal["auto", "push", "pull"], ...]
+
+_EACH_DIRECTION: _Directions = ("auto", "push", "pull")
+_BY_ITSELF: _Directions = ("auto",)
+
 
 def warm() -> Iterator[tuple[str, int, list[str]]]:
     """Run every program of `sigps.apps` on small graphs, in each direction, on each device that compiles and is here.
@@ -29,7 +34,7 @@ def warm() -> Iterator[tuple[str, int, list[str]]]:
     graphs = _graphs()
     for spec in ENGINES:
         if spec.is_compiled and not spec.missing():
-            programs = _programs(graphs[0])
+            programs = _programs(graphs[0][0])
             if spec.device == "cuda":
                 _link_building()
             failed = [f"{n}: {why}" for n, p in programs.items() if (why := _run(p, graphs, spec.device))]
@@ -44,20 +49,28 @@ def _link_building() -> None:
     link_kernel("building", find_gpu().arch)
 
 
-def _graphs() -> list[Graph]:
-    """Return small skewed graphs: undirected without weights, with capacities; directed with weights."""
+def _graphs() -> list[tuple[Graph, _Directions]]:
+    """Return small skewed graphs, and meshes, which have a kernel of their own on a GPU; and how they are run on.
+
+    Of each kind one is undirected without weights, with capacities, and one directed with weights.
+    """
     import numpy as np
 
     from sigps.graph.generators.generate import generate
     from sigps.graph.graph import Graph
 
-    plain = generate("rmat", scale=8, edge_factor=8, seed=1)
-    degrees = (plain.offsets[1:] - plain.offsets[:-1]).astype(np.int64)
-    sources = np.repeat(np.arange(plain.num_vertices), degrees)
-    targets = plain.targets.astype(np.int64)
-    ones = np.ones(targets.size, dtype=np.int64)
-    with_capacities = replace(plain, columns={"up": ones, "down": ones})
-    return [with_capacities, Graph.from_edges(sources, targets, weights=1.0 + (sources + targets) % 16)]
+    found: list[tuple[Graph, _Directions]] = []
+    for plain, directions in (
+        (generate("rmat", scale=8, edge_factor=8, seed=1), _EACH_DIRECTION),
+        (generate("grid", rows=16, columns=16), _BY_ITSELF),
+    ):
+        degrees = (plain.offsets[1:] - plain.offsets[:-1]).astype(np.int64)
+        sources = np.repeat(np.arange(plain.num_vertices), degrees)
+        targets = plain.targets.astype(np.int64)
+        ones = np.ones(targets.size, dtype=np.int64)
+        weighted = Graph.from_edges(sources, targets, weights=1.0 + (sources + targets) % 16)
+        found += [(replace(plain, columns={"up": ones, "down": ones}), directions), (weighted, directions)]
+    return found
 
 
 def _programs(graph: Graph) -> dict[str, Vertex]:
@@ -76,20 +89,17 @@ def _programs(graph: Graph) -> dict[str, Vertex]:
     return found
 
 
-def _run(program: Vertex, graphs: list[Graph], device: str) -> str:
-    """Run a program on each graph in each direction; return why not, where none has what it reads."""
+def _run(program: Vertex, graphs: list[tuple[Graph, _Directions]], device: str) -> str:
+    """Run a program on each graph; return why not, where none has what it reads."""
     from sigps.job.run import run
 
     why, was_run = "", False
-    for graph in graphs:
+    for graph, directions in graphs:
         try:
-            for direction in _DIRECTIONS:
+            for direction in directions:
                 run(program, graph, device=device, direction=direction)
         except SigpsError as error:
             why = str(error)
         else:
             was_run = True
     return "" if was_run else why
-
-
-_DIRECTIONS: tuple[Literal["auto", "push", "pull"], ...] = ("auto", "push", "pull")

@@ -440,6 +440,7 @@ def _load_variant(
     packing: Packing = Packing.NONE,
     has_heads: bool = False,
     has_turns: bool = False,
+    is_mesh: bool = False,
 ) -> Variant:
     assert not has_peers
     assert not goes_by_edge

@@ -192,8 +192,7 @@ class GpuEngine:
         pulled = "mailbox" if posts else "edge" if self._goes_by_edge else "pull"
         self._directions = {PULL: pulled, PUSH: "push"}
         may_have_cluster = alone and not saves and master is None
-        is_mesh = self._graph.most_out_edges <= CLUSTER_DEGREE
-        self._has_cluster = may_have_cluster and is_mesh and self._variant.cluster != NO_CLUSTER
+        self._has_cluster = may_have_cluster and self._variant.cluster != NO_CLUSTER
         self._components: GpuComponents | None = None
         self._path_lengths: GpuPathLengths | None = None
         if can_wait and alone and forced is None and not self._is_packed:
@@ -589,7 +588,9 @@ class GpuEngine:
                 given = program, self._columns, self._has_narrow_ids, self._gpu, self.has_peers
                 laid_out = self._goes_by_edge, self._graph.tiles is not None
                 packed = self._packing, self._placed.has_heads
-                known[key] = gpu_variant.load_variant(*given, *laid_out, *packed, self._has_turns)
+                known[key] = gpu_variant.load_variant(
+                    *given, *laid_out, *packed, self._has_turns, self._graph.most_out_edges <= CLUSTER_DEGREE
+                )
         return known[key]
 
     def _release(self) -> bool:

@@ -15,6 +15,7 @@ from sigps.device.cuda import Gpu, fits, free_bytes
 from sigps.engine.direction import Direction
 from sigps.engine.gpu.components import link_components_ahead
 from sigps.engine.gpu.graph import GpuGraph, division_on_gpu, forget_on_gpu, graph_on_gpu
+from sigps.engine.gpu.launch import CLUSTER_DEGREE
 from sigps.engine.gpu.memory_plan import Sizes, bytes_to_walk, plan_run
 from sigps.engine.gpu.packed_edges import PackedGraph
 from sigps.engine.gpu.packed_places import bytes_beside_pages, bytes_of_heads, places_in_pages
@@ -219,7 +220,8 @@ class Placement:
         compiled = self._compiled()
         link_layout_ahead(self.gpu, may_have_tiles)
         for has_tiles in (False, True) if may_have_tiles else (False,):
-            link_variant_ahead(compiled, self.gpu, self.has_peers, self.goes_by_edge, has_tiles)
+            given = compiled, self.gpu, self.has_peers, self.goes_by_edge, has_tiles
+            link_variant_ahead(*given, self.subgraph.most_out_edges <= CLUSTER_DEGREE)
         if self.can_wait and self.program.priority_form is not None:
             subgraph, value = self.subgraph, compiled.states[0].name
             takes_min = self.program.slots[0].op == "min"

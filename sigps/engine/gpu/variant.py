@@ -142,10 +142,10 @@ class Variant:
 
 @functools.lru_cache(maxsize=64)
 def link_variant_ahead(
-    compiled: CudaProgram, gpu: Gpu, has_peers: bool, goes_by_edge: bool, has_tiles: bool
+    compiled: CudaProgram, gpu: Gpu, has_peers: bool, goes_by_edge: bool, has_tiles: bool, is_mesh: bool
 ) -> None:
     """Begin to link what `load_variant` is going to ask for; once a process."""
-    *_, macros = _made_of(compiled, gpu.arch, has_peers, goes_by_edge, has_tiles)
+    *_, macros = _made_of(compiled, gpu.arch, has_peers, goes_by_edge, has_tiles, is_mesh=is_mesh)
     link_ahead("lease", gpu.arch, {**compiled.defines, **macros}, compiled.functions)
 
 
@@ -158,11 +158,17 @@ def _made_of(
     packing: Packing = Packing.NONE,
     has_heads: bool = False,
     has_turns: bool = False,
+    is_mesh: bool = False,
 ) -> tuple[Shape, Cluster, dict[str, str]]:
-    """Return the shape of a variant's blocks, its cluster, and the macros of its kernels."""
+    """Return the shape of a variant's blocks, its cluster, and the macros of its kernels.
+
+    A third of what is linked is the small-frontier kernel, which meshes need.
+    """
     is_packed = packing is not Packing.NONE
     shape = MEDIUM if goes_by_edge else WIDE if has_tiles or is_packed else shape_of(compiled)
-    has_cluster = can_cluster(compiled) and not (has_peers or goes_by_edge or has_tiles or is_packed)
+    has_cluster = (
+        is_mesh and can_cluster(compiled) and not (has_peers or goes_by_edge or has_tiles or is_packed)
+    )
     cluster = choose_cluster(arch) if has_cluster else NO_CLUSTER
     macros = shape.macros() | cluster.macros() | (PEERS if has_peers else {})
     macros |= BY_EDGE if goes_by_edge else TILES if has_tiles else {}
@@ -182,6 +188,7 @@ def load_variant(
     packing: Packing = Packing.NONE,
     has_heads: bool = False,
     has_turns: bool = False,
+    is_mesh: bool = False,
 ) -> Variant:
     """Compile a program, link it into the kernels, and load these.
 
@@ -196,6 +203,7 @@ def load_variant(
         packing: Whether they stay packed, and how the run goes over them.
         has_heads: Whether their rows have heads on the device.
         has_turns: Whether leases end by the clock, and leave states by gid.
+        is_mesh: Whether no vertex has more out-edges than a cluster takes.
 
     Raises:
         DeviceError: If the edge schedule cannot run it, or it cannot be compiled.
@@ -208,7 +216,7 @@ def load_variant(
             "Use schedule='vertex', or device='cpu'"
         )
     shape, cluster, macros = _made_of(
-        compiled, gpu.arch, has_peers, goes_by_edge, has_tiles, packing, has_heads, has_turns
+        compiled, gpu.arch, has_peers, goes_by_edge, has_tiles, packing, has_heads, has_turns, is_mesh
     )
     module = Module(link(compiled, "lease", gpu.arch, macros))
     if compiled.has_open_loops:

@@ -143,7 +143,12 @@ class Subgraph:
 
     def _largest_degree(self) -> int:
         inward = 0 if self.goes_both_ways else np.diff(self.incoming.offsets).max(initial=0)
-        return int(max(self.out_degrees.max(initial=0), inward))
+        return int(max(self.most_out_edges, inward))
+
+    @property
+    def most_out_edges(self) -> int:
+        """The most that an owned vertex has in the whole graph."""
+        return int(self.derived("most out-edges", lambda: self.out_degrees.max(initial=0)))
 
     @property
     def goes_both_ways(self) -> bool:
