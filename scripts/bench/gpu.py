@@ -59,8 +59,9 @@ WANTED = {
 def forget_counts(graph: sigps.Graph) -> None:
     """Let the next run count triangles anew, as if it were the first."""
     for _, subgraph in graph.derived("partitions", dict).values():
-        for on_gpu in gpu_graph._on_gpu.get(subgraph, {}).values():
-            on_gpu.forget("around")
+        for known in gpu_graph._on_gpus.get(subgraph, {}).values():
+            for on_gpu in known.values():
+                on_gpu.forget("around")
 
 
 def measure_pagerank(case: Case, table: Table, repeats: int) -> None:
