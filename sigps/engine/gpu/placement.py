@@ -194,7 +194,8 @@ class Placement:
         if spare < 0:
             raise DeviceError(
                 f"the GPU has {free_bytes():,} bytes for this run, which needs {free_bytes() - spare:,} even with its "
-                "edges packed on the host. precision='single' takes less",
+                "edges packed on the host. precision='single' takes less; earlier results have their fields on the "
+                "GPU while they are held",
                 rank=0,
             )
         resident_bytes = spare if self.is_limited or self.stream == "auto" else 0
