@@ -57,6 +57,9 @@ def main() -> None:
     options.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     options.add_argument("--threads", type=int, default=2)
     options.add_argument("--repeats", type=int, default=7)
+    options.add_argument(
+        "--programs", default="Rank,SSSP,Lengths,WCC", help="those to be run, as in Rank,WCC"
+    )
     options.add_argument("--output", type=Path, help="the JSON file")
     given = options.parse_args()
     target = given.output or RESULTS / f"auto-{given.device}.json"
@@ -72,6 +75,8 @@ def main() -> None:
             (Lengths(source=source), real),
             (WCC(), plain),
         ):
+            if type(program).__name__ not in given.programs.split(","):
+                continue
             measure(program, graph, name, given, table)
 
 
