@@ -269,9 +269,10 @@ class Tiling:
 class Cost:
     """What a slice takes beside another, in half lines.
 
-    These are of an NVIDIA H200, on which the slowest block of PageRank's tiles takes 109, 406 and 632 us (kron-22,
-    kron-24, and that in double precision), and one on average 85, 324 and 456. With 6,000 for a segment the slowest
-    takes 114, 440 and 658, with 1,500 137, 521 and 607, and with 8 for a slice 127, 471 and 748.
+    These are of an NVIDIA H200, on which the slowest block of PageRank's tiles took 109, 406 and 632 us (kron-22,
+    kron-24, and that in double precision), and one on average 85, 324 and 456, when edges lay in ascending order. With
+    6,000 for a segment the slowest took 114, 440 and 658, with 1,500 137, 521 and 607, and with 8 for a slice 127, 471
+    and 748.
 
     Attributes:
         line: A line of 32 words.
