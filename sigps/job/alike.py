@@ -105,7 +105,7 @@ def _is_plain(graph: Graph, options: Mapping[str, Any]) -> bool:
         and options["host_memory"] is None
         and options["device_memory"] is None
         and options["faults"] is None
-        and options["progress"] is None
+        and (options["progress"] is None or callable(options["progress"]))
     )
 
 

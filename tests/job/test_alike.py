@@ -121,6 +121,9 @@ def test_a_second_run_prepares_nothing(device: str, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(alike, "prepared", prepared)
     assert fields_of(BFS(source=4), graph, device) == expected
+    told: list[int] = []
+    again = sigps.run(BFS(source=4), graph, device=device, progress=lambda stats: told.append(len(stats)))
+    assert told[-1] == again.supersteps
     with pytest.raises(AssertionError, match="was prepared"):
         sigps.run(BFS(source=0), graph, device=device, max_supersteps=3)
 
