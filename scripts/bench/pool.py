@@ -96,17 +96,21 @@ def mixed(graph: sigps.Graph, name: str, sources: list[Any], given: Any, table: 
     """
     programs = jobs_of(sources)
     alone: dict[int, np.ndarray[Any, Any]] = {}
-    times: dict[str, list[Timed]] = {}
+    times: dict[str, list[tuple[float, float, float]]] = {}
 
-    def one_after_another() -> None:
+    def one_after_another() -> list[float]:
+        ends = []
         for number, program in enumerate(programs):
             result = sigps.run(program, graph, device=given.device)
+            ends.append(time.perf_counter())
             answer = result[result.fields[0]]
             if not times and isinstance(program, EXACT):
                 alone[number] = answer
+        return ends
 
-    def in_pool(pool: sigps.Pool, *, seeds: bool, clients: int = 1) -> None:
+    def in_pool(pool: sigps.Pool, *, seeds: bool, clients: int = 1) -> list[float]:
         """Run all; so many threads read answers, and compare them in the first round, which is not timed."""
+        ends: list[float] = []
         jobs = [pool.submit(p, "g", seed=i if seeds else 0) for i, p in enumerate(programs)]
 
         def read(number: int) -> None:
@@ -115,11 +119,14 @@ def mixed(graph: sigps.Graph, name: str, sources: list[Any], given: Any, table: 
             if not times and number in alone and not np.array_equal(answer, alone[number]):
                 raise WrongAnswer(f"{jobs[number]} is not that of a run alone")
 
+        for job in jobs:
+            job.future.add_done_callback(lambda _: ends.append(time.perf_counter()))
         with ThreadPoolExecutor(clients) as readers:
             list(readers.map(read, range(len(jobs))))
+        return ends
 
     with kept_pools(graph, given) as (never, auto):
-        ways: dict[str, Callable[[], None]] = {
+        ways: dict[str, Callable[[], list[float]]] = {
             "one after another": one_after_another,
             "pool, lanes=never": lambda: in_pool(never, seeds=False),
             "pool, lanes=never, 4 threads read": lambda: in_pool(never, seeds=False, clients=4),
@@ -132,9 +139,9 @@ def mixed(graph: sigps.Graph, name: str, sources: list[Any], given: Any, table: 
                 seconds = timed(run)
                 if number:
                     times.setdefault(way, []).append(seconds)
-    wall, processor = (min(pair[i] for pair in times["one after another"]) for i in (0, 1))
+    wall, processor = (min(one[i] for one in times["one after another"]) for i in (0, 1))
     for way, found in times.items():
-        least = [min(pair[i] for pair in found) for i in (0, 1)]
+        least = [min(one[i] for one in found) for i in (0, 1, 2)]
         row = {
             "work": "64 jobs",
             "graph": name,
@@ -143,6 +150,7 @@ def mixed(graph: sigps.Graph, name: str, sources: list[Any], given: Any, table: 
             "processor_ms": round(least[1] * 1e3, 1),
             "times_the_jobs": round(wall / least[0], 2),
             "by_processor_time": round(processor / least[1], 2),
+            "mean_end_ms": round(least[2] * 1e3, 1),
         }
         table.add(
             row, "  ".join(f"{key} {value}" for key, value in row.items() if key not in ("work", "graph"))
@@ -161,11 +169,12 @@ def kept_pools(graph: sigps.Graph, given: Any) -> Iterator[list[sigps.Pool]]:
         yield [never, auto]
 
 
-def timed(run: Callable[[], None]) -> Timed:
-    """Return the seconds that something takes: of the wall clock, and of the processor."""
+def timed(run: Callable[[], list[float]]) -> tuple[float, float, float]:
+    """Return what jobs take: seconds of the wall clock and of the processor, and until a job's end in the mean."""
     began, spent = time.perf_counter(), time.process_time()
-    run()
-    return time.perf_counter() - began, time.process_time() - spent
+    ends = run()
+    wall, processor = time.perf_counter() - began, time.process_time() - spent
+    return wall, processor, sum(end - began for end in ends) / len(ends)
 
 
 def latencies(

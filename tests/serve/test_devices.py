@@ -12,11 +12,14 @@ import pytest
 from sigps.serve.devices import SharedDevice, Tenant
 
 
-def run_of(number: int, tenant: str, *, ends_soon: bool = False) -> Any:
-    """Return a run of one job whose requests return at once."""
+def run_of(number: int, tenant: str, *, ends_soon: bool = False, graph: Any = None) -> Any:
+    """Return a run of one job whose requests return at once; None: on a graph of its own."""
     job = Mock(number=number, tenant=tenant, priority=0, attained=0.0, attained_at=0, lease_seconds=0.0)
-    word = np.zeros(1, np.uint32)
-    return Mock(jobs=(job,), is_open=False, is_cancelled=False, ends_soon=ends_soon, awaited=word)
+    job.program_name = "BFS"
+    word, graph = np.zeros(1, np.uint32), Mock() if graph is None else graph
+    return Mock(
+        jobs=(job,), is_open=False, is_cancelled=False, ends_soon=ends_soon, awaited=word, graph=graph
+    )
 
 
 def device_of(engine: str, **tenants: Tenant) -> SharedDevice:
@@ -86,3 +89,34 @@ def test_no_lease_ends_early_for_what_is_not_next_or_as_long(engine: str) -> Non
     device.request(short)
     device.request(run_of(4, "c", ends_soon=True))
     assert not short.awaited[0]
+
+
+def test_jobs_of_a_program_and_graph_end_one_after_another_unless_they_take_long() -> None:
+    device, graph = device_of("cpu", a=Tenant()), Mock()
+    first, second, third = (run_of(number, "a", graph=graph) for number in range(3))
+    other = run_of(3, "a")
+    device.request(first)
+    for run in (second, third, other):
+        assert not device.request(run)
+    assert not device.request(first)  # one on another graph is next
+    assert other.granted.release.called
+    device.leave(other)
+    assert first.granted.release.call_count == 2
+    assert device.request(first)
+    first.jobs[0].lease_seconds = 51.0  # quanta of 1 s
+    assert not device.request(first)
+    assert second.granted.release.called
+    device.leave(second)
+    assert third.granted.release.called
+
+
+def test_two_of_a_program_and_graph_take_turns_on_a_gpu() -> None:
+    device, graph = device_of("cuda", a=Tenant()), Mock()
+    first, second, third = (run_of(number, "a", graph=graph) for number in range(3))
+    device.request(first)
+    assert device.request(second)
+    assert not device.request(third)
+    assert device.request(first)
+    assert device.request(second)
+    device.leave(first)
+    assert third.granted.release.called
