@@ -45,7 +45,8 @@ def main() -> None:
     facts = machine_facts() | {"gpu": gpu, "driver": driver_version(), "rounds": given.rounds}
     target = given.output or RESULTS / f"pool-gpus-{gpu.lower().replace(' ', '-')}.json"
     table, name = Table(target, facts | {"switch_interval": 0.0005}), f"kron-{given.scale}"
-    ways = in_one_process(given.scale, given.rounds) | in_processes(given.scale, given.rounds)
+    leases: dict[str, list[float]] = {}
+    ways = in_one_process(given.scale, given.rounds, leases) | in_processes(given.scale, given.rounds)
     for way, seconds in ways.items():
         gpus = 1 + ("two" in way)
         one = ways[way.replace("two GPUs", "one GPU").replace("two processes", "a process")]
@@ -57,7 +58,9 @@ def main() -> None:
             "ms": round(min(seconds) * 1e3, 1),
             "times_faster": round(min(one) / min(seconds), 2),
         }
-        table.add(row, f"{way:<28} {row['ms']} ms  {row['times_faster']} times")
+        if way in leases:
+            row["leases_ms"] = round(min(leases[way]) * 1e3, 1)
+        table.add(row, f"{way:<44} {row['ms']} ms  {row['times_faster']} times  {row.get('leases_ms')}")
 
 
 def graph_and_jobs(scale: int) -> tuple[sigps.Graph, list[Vertex]]:
@@ -68,8 +71,11 @@ def graph_and_jobs(scale: int) -> tuple[sigps.Graph, list[Vertex]]:
     return graph, jobs_of(sources)
 
 
-def in_one_process(scale: int, rounds: int) -> dict[str, list[float]]:
-    """Time rounds of a pool of one GPU and of one of two; answers are compared in the rounds that warm up."""
+def in_one_process(scale: int, rounds: int, leases: dict[str, list[float]]) -> dict[str, list[float]]:
+    """Time rounds of a pool of one GPU and of one of two; answers are compared in the rounds that warm up.
+
+    `leases` gets the seconds of leases of the GPU that had the most, by way and round.
+    """
     graph, programs = graph_and_jobs(scale)
     alone = {p: answer_of(sigps.run(p, graph, device="cuda")) for p in programs if isinstance(p, EXACT)}
     times: dict[str, list[float]] = {}
@@ -98,10 +104,17 @@ def in_one_process(scale: int, rounds: int) -> dict[str, list[float]]:
         for _ in range(rounds):
             for way, pool in pools.items():
                 for more, reads in ("", True), (", answers left there", False):
+                    before = leases_of(pool)
                     began = time.perf_counter()
                     once(pool, reads=reads)
                     times.setdefault(way + more, []).append(time.perf_counter() - began)
+                    leases.setdefault(way + more, []).append(float((leases_of(pool) - before).max()))
     return times
+
+
+def leases_of(pool: sigps.Pool) -> np.ndarray[Any, Any]:
+    """Return the seconds of leases that each GPU had."""
+    return np.array([device.lease_seconds for device in pool.overview().devices])
 
 
 def answer_of(result: sigps.Result) -> np.ndarray[Any, Any]:

@@ -12,6 +12,7 @@ from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 
 from sigps.graph.graph import Graph
+from sigps.serve.job import Job
 from sigps.serve.runs import Merged, Run
 from sigps.serve.streams import Streams
 from sigps.serve.turns import Ready, TurnPolicy, aged, choose_job
@@ -37,7 +38,7 @@ class SharedDevice:
     Between two leases of a job nobody else gets its turn until the job asks for the next one, or leaves: so the job
     itself takes part in the choice. On CPU cores one job has a lease at a time. A GPU is given that of a second one
     before the first has ended, and runs it right after, so that it does not wait while threads take turns; but not
-    where the first job would be chosen again.
+    where the first job would be chosen again. A job on several devices has each of them by itself.
 
     Args:
         name: In the table of jobs.
@@ -153,7 +154,7 @@ class SharedDevice:
         for run in (*self._waiting, *(run for run in self._holders if not run.ends_soon)):
             for job in run.jobs:
                 tenant = self._tenants[job.tenant]
-                attained = aged(job.attained, 0.0, self.leases - job.attained_at)
+                attained = aged(job.attained, 0.0, self._leases_since(job))
                 attained += expected[job.tenant] if run in self._holders else 0.0
                 charged = tenant.charged + expected[job.tenant]
                 about = Ready(
@@ -161,6 +162,10 @@ class SharedDevice:
                 )
                 found[job.number] = about, run
         return found
+
+    def _leases_since(self, job: Job) -> int:
+        """Return how many leases there were since a job's last one, which may have been on another device."""
+        return max(0, self.leases - job.attained_at)
 
     def _end_lease(self, run: Run) -> None:
         """Charge what a lease took: each of its jobs an equal share."""
@@ -176,7 +181,7 @@ class SharedDevice:
             self._tenants[job.tenant].charged += share
             self._tenants[job.tenant].lease_seconds += share
             job.lease_seconds += share
-            job.attained = aged(job.attained, share, self.leases - job.attained_at)
+            job.attained = aged(job.attained, share, self._leases_since(job))
             job.attained_at = self.leases
 
     def _hurry(self, run: Run) -> None:
@@ -193,12 +198,14 @@ class SharedDevice:
 
     def _grant(self) -> None:
         while self._waiting and len(self._holders) < self._most_holders:
+            if any(run.has_several_devices for run in self._holders):
+                return
             ready = self._ready()
             chosen = choose_job(self.policy, [about for about, _ in ready.values()], last=self._last)
             if chosen is None:  # jobs of those that wait were taken over
                 return
             run = ready[chosen][1]
-            if run in self._holders:
+            if run in self._holders or (run.has_several_devices and self._holders):
                 return
             self._waiting.remove(run)
             self._last = chosen

@@ -16,6 +16,7 @@ from sigps.graph.graph import Graph
 from sigps.host_memory import available_memory
 from sigps.serve.admission import Budget
 from sigps.serve.devices import RunTurns, SharedDevice, Suspended, Tenant
+from sigps.serve.gang import GangTurns
 from sigps.serve.job import Job, JobRow, JobState
 from sigps.serve.joining import Joining, Times, first_lease
 from sigps.serve.own_code import OwnJob
@@ -28,6 +29,8 @@ from sigps.serve.turns import Ready, joined
 __all__ = ["Dispatcher"]
 
 _SHOWN = 100  # ended jobs in the table
+
+_FULL = GpuLoad(-1)
 
 
 class Dispatcher:
@@ -90,15 +93,7 @@ class Dispatcher:
         """
         with self.lock:
             job = make(self.next_number)
-            pairs = zip(self.devices, self.budgets, strict=True)
-            budgets = [budget for device, budget in pairs if _may_run(job, device)]
-            for budget in budgets:
-                try:
-                    budget.check(_layout(job), job.estimate)
-                    break
-                except ConfigError:
-                    if budget is budgets[-1]:
-                        raise
+            self._check(job)
             self.next_number += 1
             mine = self.tenants[job.tenant]
             mine.weight = mine.weight if weight is None else float(weight)
@@ -122,31 +117,71 @@ class Dispatcher:
         """Start the jobs that fit, in order; one that can be joined to a run goes with that. The lock is held."""
         while self.waiting:
             job = self.waiting[0]
-            key = _layout(job)
-            loads = [self._load(i, key, job) for i in range(len(self.devices))]
-            chosen = choose_gpu(
-                self._placing,
-                loads,
-                program=job.program_name,
-                num_bytes=0,
-                seconds=job.estimate.seconds or 1.0,
-                last=self._last,
-            )
-            if chosen is None:
+            chosen = self._place(job)
+            if not chosen:
                 return
             self.waiting.popleft()
-            device = self.devices[chosen]
-            self._last, job.device_name, job.attained_at = chosen, device.name, device.leases
-            self.budgets[chosen].take(key, job.estimate)
+            device = self.devices[chosen[0]]
+            self._last, job.attained_at = chosen[-1], device.leases
+            job.devices = tuple(self.devices[number].name for number in chosen)
+            for number in chosen:
+                self.budgets[number].take(_layout(job), job.estimate)
             self.running[job.number] = job
             times = self._times_of(job.graph, job, device)
-            here = (run for run in self._open_runs() if run.jobs[0].device_name == device.name)
+            here = (run for run in self._open_runs() if run.jobs[0].devices == job.devices)
             run = next((run for run in here if run.takes(job, times, self._quantum)), None)
             if run is None:
                 self._start(job, chosen, may_join=self._lanes == "auto")
             else:
                 run.join(job)
                 self._runs[job.number] = run
+
+    def _check(self, job: Job) -> None:
+        """Check that a job would fit, with no other job there, on as many devices of a kind as it needs.
+
+        Raises:
+            ConfigError: If it would not.
+        """
+        refusal, fitting = None, Counter[str]()
+        for device, budget in zip(self.devices, self.budgets, strict=True):
+            if _may_run(job, device):
+                try:
+                    budget.check(_layout(job), job.estimate)
+                    fitting[device.engine] += 1
+                except ConfigError as error:
+                    refusal = error
+        if max(fitting.values(), default=0) < job.num_devices:
+            raise refusal or ConfigError(
+                f"the job needs {job.num_devices} devices of a kind, and this pool has fewer: "
+                f"{', '.join(device.name for device in self.devices)}"
+            )
+
+    def _place(self, job: Job) -> tuple[int, ...]:
+        """Return the devices where a job is to run, ascending; none while it does not fit. The lock is held."""
+        loads = [self._load(number, _layout(job), job) for number in range(len(self.devices))]
+        is_one = job.num_devices == 1
+        for kind in dict.fromkeys("" if is_one else device.engine for device in self.devices):
+            left = [
+                load if is_one or device.engine == kind else _FULL
+                for device, load in zip(self.devices, loads, strict=True)
+            ]
+            chosen: list[int] = []
+            while len(chosen) < job.num_devices:
+                found = choose_gpu(
+                    self._placing,
+                    left,
+                    program=job.program_name,
+                    num_bytes=0,
+                    seconds=job.estimate.seconds or 1.0,
+                    last=self._last,
+                )
+                if found is None:
+                    break
+                chosen.append(found)
+                left[found] = _FULL
+            else:
+                return tuple(sorted(chosen))
+        return ()
 
     def cancel(self, job: Job) -> bool:
         """End a job before its next lease; return whether it had not ended before."""
@@ -249,36 +284,38 @@ class Dispatcher:
         missing = budget.missing_bytes(key, job.estimate)
         if not _may_run(job, device):
             missing = budget.num_bytes
-        here = [other for other in self.running.values() if other.device_name == device.name]
+        here = [other for other in self.running.values() if device.name in other.devices]
         return GpuLoad(
             -missing if missing else budget.free_bytes,
             seconds=sum(other.estimate.seconds or 1.0 for other in here),
             programs=tuple(other.program_name for other in here),
         )
 
-    def _start(self, job: Job, number: int, *, may_join: bool) -> None:
+    def _start(self, job: Job, numbers: Sequence[int], *, may_join: bool) -> None:
         """Give an admitted job a run and a thread. The lock is held."""
-        run = Run(job, is_open=may_join, engine=self.devices[number].engine)
+        run = Run(job, is_open=may_join, engine=self.devices[numbers[0]].engine)
         self._runs[job.number] = run
-        thread = threading.Thread(target=self._work, args=(run, number), name=f"sigps job {job.number}")
+        thread = threading.Thread(target=self._work, args=(run, numbers), name=f"sigps job {job.number}")
         self._threads[run] = thread
         thread.start()
 
-    def _work(self, run: Run, number: int) -> None:
+    def _work(self, run: Run, numbers: Sequence[int]) -> None:
         """Run one run, in its own thread."""
-        device, error, first = self.devices[number], None, run.jobs[0]
+        devices, error, first = [self.devices[number] for number in numbers], None, run.jobs[0]
+        device = devices[0]
         results: dict[int, Any] = {}  # of own code tables
         with self.lock:
             times = self._times_of(run.graph, first, device)
-        turns = RunTurns(
+        alone = RunTurns(
             run, device, self._quantum, self.preparing, lambda: first_lease(times, self._quantum)
         )
+        turns = GangTurns(run, devices, self._quantum) if run.has_several_devices else alone
         try:
             if isinstance(first, OwnJob):
-                results = {first.number: first.run_on(device, turns, lambda: self._shared(run.graph))}
+                results = {first.number: first.run_on(devices, turns, lambda: self._shared(run.graph))}
             else:
                 with device.streams.taken():
-                    results = results_of(run, turns, device)
+                    results = results_of(run, alone, device)
         except BaseException as failure:  # the jobs' callers get it
             error = failure
             if device.engine == "cuda" and self.on_lost_gpu is not None and is_lost():
@@ -287,11 +324,11 @@ class Dispatcher:
         with self.lock:
             run.is_open = False
             if isinstance(error, Merged):
-                self._finish(run, number)
+                self._finish(run, numbers)
                 return
-            if error is not None and self._goes_on(run, number, error):
+            if error is not None and self._goes_on(run, numbers, error):
                 return
-            self._finish(run, number)
+            self._finish(run, numbers)
             ended = [self._ended_as(job, results.get(job.number), error) for job in run.jobs]
             if results:
                 self._learn(run, device)
@@ -302,13 +339,13 @@ class Dispatcher:
             else:
                 future.set_exception(failed)
 
-    def _goes_on(self, run: Run, number: int, error: BaseException) -> bool:
+    def _goes_on(self, run: Run, numbers: Sequence[int], error: BaseException) -> bool:
         """Tell whether jobs of a run that ended with an error go on otherwise, and let them. The lock is held."""
         if isinstance(error, Suspended) and not run.is_cancelled:
-            self._finish(run, number)
+            self._finish(run, numbers)
             (job,) = run.jobs
             del self._runs[job.number], self.running[job.number]
-            job.device_name, wanted, job.is_suspending = None, job.is_suspending, False
+            job.devices, wanted, job.is_suspending = (), job.is_suspending, False
             if wanted:
                 job.state = "suspended"
                 self.suspended[job.number] = job
@@ -320,18 +357,18 @@ class Dispatcher:
             return False
         # Each job by itself meets its own error, and no other's.
         if isinstance(error, LanesBroken) and str(error):
-            self._times_of(run.graph, run.jobs[0], self.devices[number]).obstacle = str(error)
-        self._finish(run, number, kept=run.jobs)
+            self._times_of(run.graph, run.jobs[0], self.devices[numbers[0]]).obstacle = str(error)
+        self._finish(run, numbers, kept=run.jobs)
         for job in run.jobs:
             job.joined = 0
-            self._start(job, number, may_join=False)
+            self._start(job, numbers, may_join=False)
         return True
 
-    def _finish(self, run: Run, number: int, kept: Sequence[Job] = ()) -> None:
+    def _finish(self, run: Run, numbers: Sequence[int], kept: Sequence[Job] = ()) -> None:
         """Forget a run's thread, and give back the bytes of its jobs but for those that are kept. The lock is held."""
         del self._threads[run]
         for job in run.admitted:
-            if job not in kept:
+            for number in numbers if job not in kept else ():
                 self.budgets[number].give_back(job.estimate)
 
     def _ended_as(self, job: Job, result: Any, error: BaseException | None) -> tuple[Any, Any, Any]:

@@ -44,7 +44,7 @@ class JobRow:
         graph: The name of its graph.
         supersteps: How many have run.
         lease_seconds: What its leases took so far.
-        device: Where it runs; None before it is admitted.
+        device: Where it runs, by names; None before it is admitted.
         num_bytes: What it takes by itself.
         joined: With how many other jobs it ran as one.
     """
@@ -76,6 +76,8 @@ class Job:
         lease_seconds: What its leases took so far; of a run that was joined its share.
         joined: With how many other jobs it runs as one: known from its first lease on.
         folder: Where its state logs lie; None where it has no name to go on by.
+        devices: The names of those where it runs; empty before it is admitted.
+        num_devices: How many it has for each lease.
     """
 
     def __init__(
@@ -98,7 +100,8 @@ class Job:
         self.attained_at = 0  # after how many leases of its device
         self.graph: Graph | None = graph
         self.options = options
-        self.device_name: str | None = None
+        self.devices: tuple[str, ...] = ()
+        self.num_devices = 1
         self.is_cancelled, self.is_suspending, self.joined = False, False, 0
         self.folder: Path | None = None
         self.future: Future[Result] = Future()
@@ -151,7 +154,7 @@ class Job:
             self.state,
             self.supersteps,
             self.lease_seconds,
-            self.device_name,
+            ", ".join(self.devices) or None,
             self.estimate.own_bytes,
             self.joined,
         )

@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import fcntl
 import os
-import select
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from sigps.errors import ConfigError, ServerError
 from sigps.graph.graph import Graph
 from sigps.job.result import Result
-from sigps.serve.devices import RunTurns, SharedDevice
+from sigps.serve.devices import SharedDevice
 from sigps.serve.job import Estimate, Job
+from sigps.serve.own_ranks import OwnProcesses, check_launcher
 from sigps.serve.shared_graph import SharedGraph
 from sigps.serve.wire import FrameError, error_of, read_frame, read_tables, result_of, send_frame, send_tables
 
@@ -43,6 +41,7 @@ class OwnCode:
         lease_seconds: The most that a lease may take.
         cpu_seconds: The most that all its threads may compute.
         gpu_bytes: Of the GPU on which it runs, its own copy of the graph there among them; 0: it runs on CPU cores.
+        num_ranks: On how many devices it runs, a process on each.
     """
 
     program: str
@@ -52,10 +51,23 @@ class OwnCode:
     lease_seconds: float
     cpu_seconds: int
     gpu_bytes: int = 0
+    num_ranks: int = 1
 
     def runs_on(self, engine: str) -> bool:
         """Tell whether it runs on such a device."""
         return (engine == "cuda") == (self.gpu_bytes > 0)
+
+
+class OwnTurns(Protocol):
+    """What is asked before each lease: `devices.RunTurns`, or `gang.GangTurns`."""
+
+    lease_seconds: float
+
+    def wait(self, save: Callable[[], bool] | None) -> None:
+        """Wait until the next lease may run. What it raises ends the run."""
+
+    def end(self) -> None:
+        """Give back what the last lease had."""
 
 
 class KeptTables:
@@ -96,8 +108,8 @@ class OwnJob(Job):
         cancel: Callable[[Job], bool],
     ) -> None:
         super().__init__(number, None, graph_name, graph, tenant, priority, estimate, options, cancel)
-        self.code = code
-        self._process: subprocess.Popen[bytes] | None = None
+        self.code, self.num_devices = code, code.num_ranks
+        self._processes: OwnProcesses | None = None
         self._ending = threading.Lock()
 
     @property
@@ -122,53 +134,44 @@ class OwnJob(Job):
         return asyncio.to_thread(self.result).__await__()
 
     def stop(self) -> None:
-        """End the process and what it started, if it runs."""
+        """End its processes and what they started, if they run."""
         with self._ending:
-            # Not yet waited for, so that its number, also that of its group, is nobody else's.
-            if self._process is not None and self._process.returncode is None:
-                os.killpg(self._process.pid, signal.SIGKILL)
+            if self._processes is not None:
+                self._processes.kill()
 
-    def run_on(self, device: SharedDevice, turns: RunTurns, shared: Callable[[], SharedGraph]) -> KeptTables:
-        """Run it, in the thread of this job; return when the process is gone.
+    def run_on(
+        self, devices: Sequence[SharedDevice], turns: OwnTurns, shared: Callable[[], SharedGraph]
+    ) -> KeptTables:
+        """Run it, a process on each device, in the thread of this job; return when the processes are gone.
 
         Raises:
             CancelledError: If it was cancelled.
-            ServerError: If the process died, or broke a limit or the protocol.
+            ServerError: If a process died, or broke a limit or the protocol.
             SigpsError: What the run raised.
         """
         self.state = "preparing"
         graph = shared()
-        ours, theirs = socket.socketpair()
-        with ours:
-            with theirs, self._ending:
-                if self.is_cancelled:
-                    raise CancelledError
-                command = [sys.executable, "-m", "sigps.serve.own_process"]
-                self._process = subprocess.Popen(
-                    [*command, str(theirs.fileno()), str(os.getpid())],
-                    pass_fds=[theirs.fileno()],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    env=None if device.ordinal is None else only_gpu(device.ordinal),
-                    start_new_session=True,
-                )
-            try:
-                return self._converse(ours, device, turns, graph)
-            except (OSError, FrameError) as error:
-                if self.is_cancelled:
-                    raise CancelledError from None
-                raise ServerError(f"{self._what()} {self._how_it_ended(error)}") from None
-            finally:
-                self.stop()
-                with self._ending:
-                    self._process.wait()
+        gpus = [device.ordinal for device in devices if device.ordinal is not None]
+        with self._ending:
+            if self.is_cancelled:
+                raise CancelledError
+            self._processes = OwnProcesses(len(devices), only_gpus(gpus) if gpus else dict(os.environ))
+        try:
+            self._processes.connect(self._ending)
+            return self._converse(devices[0], turns, graph)
+        except (OSError, FrameError) as error:
+            if self.is_cancelled:
+                raise CancelledError from None
+            raise ServerError(f"{self._what()} {self._how_it_ended(error)}") from None
+        finally:
+            self.stop()
+            with self._ending:
+                self._processes.wait()
 
-    def _converse(
-        self, connection: socket.socket, device: SharedDevice, turns: RunTurns, graph: SharedGraph
-    ) -> KeptTables:
-        """Give the process its task, grant its turns, take what comes of it."""
-        code = self.code
+    def _converse(self, device: SharedDevice, turns: OwnTurns, graph: SharedGraph) -> KeptTables:
+        """Give the processes their task, grant their turns, take what comes of it."""
+        assert self._processes is not None
+        code, connections = self.code, self._processes.connections
         task = {
             "program": code.program,
             "params": dict(code.params),
@@ -181,72 +184,78 @@ class OwnJob(Job):
             "options": {**self.options, **({"device_memory": code.gpu_bytes} if code.gpu_bytes else {})},
             "graph": graph.about,
         }
-        send_frame(connection, task)
-        send_tables(connection, [graph.descriptor])
-        most: float | None = None  # until it has the device it keeps nobody waiting
+        for connection in connections:
+            send_frame(connection, task)
+            send_tables(connection, [graph.descriptor])
+        most: float | None = None  # until they have the device they keep nobody waiting
+        asked = 0
         while True:
-            self._wait_for_word(connection, most)
+            connection = self._next_to_speak(most)
             message = read_frame(connection)
             if message is None:
                 raise ConnectionResetError
             if isinstance(supersteps := message.get("supersteps"), int):
                 self.supersteps = supersteps
             if message.get("do") == "turn":
-                self.state = "running"
+                asked += 1
+                if asked < len(connections):
+                    continue
+                asked, self.state = 0, "running"
                 turns.wait(None)
                 most = code.lease_seconds
-                send_frame(connection, {"do": "go"})
+                for waiting in connections:
+                    send_frame(waiting, {"do": "go"})
+            elif message.get("do") == "end":
+                turns.end()
             elif message.get("do") == "done" and message.get("tables") in (1, 2):
                 return _sealed(read_tables(connection, message["tables"]))
+            elif message.get("do") == "done" and len(connections) > 1:
+                pass  # rank 0 has the result
             elif message.get("do") == "failed" and isinstance(message.get("error"), str):
                 raise error_of(message)
             else:
                 raise FrameError("a message that is no answer")
 
-    def _wait_for_word(self, connection: socket.socket, seconds: float | None) -> None:
-        """Wait until the process says something.
-
-        Its end is watched besides: what it has forked has its end of the socket, too, and keeps that open.
+    def _next_to_speak(self, seconds: float | None) -> socket.socket:
+        """Wait until a process says something; return its connection.
 
         Raises:
-            ConnectionResetError: If it has ended, and said nothing.
-            TimeoutError: If it has said nothing for so long.
+            ConnectionResetError: If one has ended, and none has said anything.
+            TimeoutError: If none has said anything for so long.
         """
-        ready = self._ready(seconds, connection.fileno())
+        assert self._processes is not None
+        connections = {found.fileno(): found for found in self._processes.connections}
+        ready = self._processes.ready(seconds, *connections)
         if not ready:
             raise TimeoutError
-        if connection.fileno() not in ready:
+        said = [connections[descriptor] for descriptor in ready if descriptor in connections]
+        if not said:
             raise ConnectionResetError
-
-    def _ready(self, seconds: float | None, *others: int) -> list[int]:
-        """Wait for the end of the process, or until another descriptor can be read; return which of them."""
-        assert self._process is not None
-        process = os.pidfd_open(self._process.pid)
-        try:
-            waiting = select.poll()
-            for descriptor in (process, *others):
-                waiting.register(descriptor, select.POLLIN)
-            return [found for found, _ in waiting.poll(None if seconds is None else 1000 * seconds)]
-        finally:
-            os.close(process)
+        return said[0]
 
     def _what(self) -> str:
         return f"the process of job {self.number} ({self.code.program})"
 
     def _how_it_ended(self, error: Exception) -> str:
         """Say why a process is not heard of any more; end it if it still runs."""
-        assert self._process is not None
+        assert self._processes is not None
         if isinstance(error, TimeoutError):
+            if len(self._processes.connections) < self.num_devices:
+                return "was ended: its ranks did not start"
             return (
                 f"was ended: a lease took more than {self.code.lease_seconds:g} s (own_code: lease_seconds). "
                 "An endless loop, or supersteps that are too long"
             )
         if isinstance(error, FrameError):
             return f"was ended: it sent {error}"
-        if not self._ready(1.0):
+        if not self._processes.ready(1.0):
             return "was ended: it closed its socket"
-        found = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
-        assert found is not None
+        found = self._processes.end_of_first()
+        if found is None or self.num_devices > 1:
+            return (
+                f"ended before it had a result: one of its {self.num_devices} ranks died; each may take "
+                f"{self.code.num_bytes:,} bytes (own_code: memory)"
+            )
         if found.si_code == os.CLD_EXITED:
             return f"ended with status {found.si_status} before it had a result"
         if found.si_status == signal.SIGXCPU:
@@ -255,11 +264,11 @@ class OwnJob(Job):
         return f"died by {name}; it may take {self.code.num_bytes:,} bytes (own_code: memory)"
 
 
-def only_gpu(ordinal: int) -> dict[str, str]:
-    """Return the environment of a process that is to see one GPU of this one, as its only one."""
+def only_gpus(ordinals: Sequence[int]) -> dict[str, str]:
+    """Return the environment of processes that are to see some GPUs of this one, in this order, as their only ones."""
     from sigps.device.cuda import uuid_of
 
-    return {**os.environ, "CUDA_VISIBLE_DEVICES": uuid_of(ordinal)}
+    return {**os.environ, "CUDA_VISIBLE_DEVICES": ",".join(map(uuid_of, ordinals))}
 
 
 def _sealed(descriptors: list[int]) -> KeptTables:
@@ -281,7 +290,9 @@ def _close(descriptors: Sequence[int]) -> None:
         os.close(descriptor)
 
 
-def check_own_code(program: Any, params: Any, folder: Any, lease_seconds: Any, cpu_seconds: Any) -> None:
+def check_own_code(
+    program: Any, params: Any, folder: Any, lease_seconds: Any, cpu_seconds: Any, ranks: Any
+) -> None:
     """Check what is to run in a process of its own.
 
     Raises:
@@ -297,3 +308,7 @@ def check_own_code(program: Any, params: Any, folder: Any, lease_seconds: Any, c
         raise ConfigError(f"lease_seconds={lease_seconds!r} must be seconds above 0")
     if isinstance(cpu_seconds, bool) or not isinstance(cpu_seconds, int) or cpu_seconds < 1:
         raise ConfigError(f"cpu_seconds={cpu_seconds!r} must be whole seconds, at least 1")
+    if isinstance(ranks, bool) or not isinstance(ranks, int) or ranks < 1:
+        raise ConfigError(f"ranks={ranks!r} must be a whole number, at least 1")
+    if ranks > 1:
+        check_launcher()

@@ -1,8 +1,9 @@
-"""The process in which a tenant's own code runs: `python -m sigps.serve.own_process DESCRIPTOR PARENT`.
+"""The process in which a tenant's own code runs: `python -m sigps.serve.own_process DESCRIPTOR PARENT`, or `@NAME`.
 
-It takes its task from the server over the socket of that descriptor, asks there before each lease, and passes the
-result's tables back. What it sends is judged by the server; its limits hold for what it does by accident, as an endless
-loop or an array too large: it is the server's user, and no cage.
+The first has a socket to the server from its start. The second is one of several ranks that a launcher started, and
+connects to the server's socket of that name, which is in no folder. It takes its task over the socket, asks there
+before each lease, and passes the result's tables back. What it sends is judged by the server; its limits hold for what
+it does by accident, as an endless loop or an array too large: it is the server's user, and no cage.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from sigps.engine.stats import SuperstepStats
+from sigps.group.world import launched_ranks, world
 from sigps.job.importing import import_program
 from sigps.job.run import run
 from sigps.serve.shared_graph import opened_graph
@@ -55,7 +57,7 @@ class AskedTurns:
             os._exit(1)  # the server is gone
 
     def end(self) -> None:
-        pass  # what is left is this process's
+        send_frame(self._connection, {"do": "end"})
 
     def record(self, stats: Sequence[SuperstepStats]) -> None:
         """Take the statistics of the supersteps so far."""
@@ -64,10 +66,14 @@ class AskedTurns:
 
 def main() -> None:
     """Run one job, and end."""
-    connection = socket.socket(fileno=int(sys.argv[1]))
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != int(sys.argv[2]):
-        os._exit(1)  # the server ended before it could be tied to it
+    if sys.argv[1].startswith("@"):
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.connect(f"\0{sys.argv[1][1:]}")
+    else:
+        connection = socket.socket(fileno=int(sys.argv[1]))
+        if os.getppid() != int(sys.argv[2]):
+            os._exit(1)  # the server ended before it could be tied to it
     task = read_frame(connection)
     if task is None:
         os._exit(1)
@@ -76,13 +82,16 @@ def main() -> None:
         limit(task["memory"], task["cpu_seconds"])
         descriptors, supersteps = _ran(task, descriptor, connection)
         send_frame(connection, {"do": "done", "tables": len(descriptors), "supersteps": supersteps})
-        send_tables(connection, descriptors)
+        if descriptors:
+            send_tables(connection, descriptors)
     except MemoryError as error:
         text = f"{error or 'out of memory'}; its process may take {task['memory']:,} bytes (own_code: memory)"
         _fail(connection, MemoryError(text))
     except BaseException as error:  # the client gets it
         _fail(connection, error)
     sys.stdout.flush()
+    if launched_ranks(os.environ) > 1:
+        read_frame(connection)  # a rank that ends ends the others: the server ends all
     os._exit(0)  # threads that the code left do not keep it
 
 
@@ -98,7 +107,7 @@ def _ran(task: Mapping[str, Any], descriptor: int, connection: socket.socket) ->
     folder = Path(task["folder"])
     os.chdir(folder)
     program = import_program(task["program"], folder)(**task["params"])
-    graph = opened_graph(descriptor, task["graph"])
+    graph = opened_graph(descriptor, task["graph"], world())
     turns = AskedTurns(connection, task["lease_seconds"])
     with taking_turns(turns):
         result = run(
@@ -109,7 +118,7 @@ def _ran(task: Mapping[str, Any], descriptor: int, connection: socket.socket) ->
             progress=turns.record,
             **task["options"],
         )
-    return tables_of(result), result.supersteps
+    return tables_of(result) if graph.group.rank == 0 else [], result.supersteps
 
 
 def _fail(connection: socket.socket, error: BaseException) -> None:

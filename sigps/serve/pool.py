@@ -261,12 +261,13 @@ class Pool:
         lease_seconds: float = 60.0,
         cpu_seconds: int = 3600,
         gpu_memory: int | str | None = None,
+        ranks: int = 1,
         tenant: str = "",
         weight: float | None = None,
         priority: int = 0,
         **options: Any,
     ) -> Job:
-        """Take a job whose code this process does not import: it runs in a process of its own.
+        """Take a job whose code this process does not import: it runs in a process of its own, or several.
 
         That process can read the graph, and nothing else of this one. What it does by accident harms no other job: a
         crash, an endless loop or an array too large ends it, and the job fails with the reason. It runs as this user:
@@ -282,6 +283,8 @@ class Pool:
             cpu_seconds: The most that all its threads may compute.
             gpu_memory: The most bytes that it takes of a GPU of the pool, beside those of CUDA itself; its copy of the
                 graph there is among them. None: it runs on CPU cores.
+            ranks: On how many devices of the pool it runs, a process on each, which `mpirun` starts: each has the edges
+                of a share of the vertices. It has all of them for each lease, together. Limits are of each.
             tenant: Whose job it is.
             weight: The tenant's share from now on; 1 at first.
             priority: Among the tenant's jobs.
@@ -292,7 +295,7 @@ class Pool:
         """
         check_job(tenant, weight, priority, options)
         where = os.path.abspath(folder or os.getcwd())
-        check_own_code(program, params or {}, where, lease_seconds, cpu_seconds)
+        check_own_code(program, params or {}, where, lease_seconds, cpu_seconds, ranks)
         code = OwnCode(
             program,
             dict(params or {}),
@@ -301,6 +304,7 @@ class Pool:
             lease_seconds,
             cpu_seconds,
             0 if gpu_memory is None else bytes_of(gpu_memory, "gpu_memory"),
+            ranks,
         )
         if not any(code.runs_on(device.engine) for device in self._devices):
             raise ConfigError(

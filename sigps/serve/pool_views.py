@@ -36,7 +36,7 @@ def overview_of_pool(jobs: Dispatcher, graphs: Mapping[str, Graph], began: float
     devices = [
         DeviceRow(
             device.name,
-            sum(job.device_name == device.name for job in jobs.running.values()),
+            sum(device.name in job.devices for job in jobs.running.values()),
             device.leases,
             device.lease_seconds(),
             budget.num_bytes,

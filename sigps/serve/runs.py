@@ -51,6 +51,7 @@ class Run:
         admitted: All jobs that it took, whose bytes it keeps to its end.
         num_lanes: How many it went in; 1 before that, and alone.
         ends_soon: Whether it is expected to end with the lease that it has or waits for.
+        has_several_devices: Whether it has several for each lease.
     """
 
     def __init__(self, job: Job, *, is_open: bool, engine: str) -> None:
@@ -62,6 +63,7 @@ class Run:
         self.is_open = is_open and is_joinable(job)
         self.granted, self.awaited = threading.Semaphore(0), awaited_word(job.number)
         self.num_lanes, self.ends_soon = 1, False
+        self.has_several_devices = job.num_devices > 1
         self._engine = engine
         self._is_settled = not self.is_open
 

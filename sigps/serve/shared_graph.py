@@ -16,7 +16,7 @@ from sigps.graph.arrays import GraphArrays
 from sigps.graph.graph import Graph
 from sigps.graph.ids import Ids
 from sigps.graph.report import LoadReport
-from sigps.group import Alone
+from sigps.group import Group
 
 __all__ = ["SharedGraph", "bytes_to_share", "opened_graph"]
 
@@ -61,8 +61,14 @@ def bytes_to_share(graph: Graph) -> int:
     return sum(-(-array.nbytes // _ALIGNED) * _ALIGNED for _, array in _arrays(graph))
 
 
-def opened_graph(descriptor: int, about: Mapping[str, Any]) -> Graph:
-    """Return the graph of a shared file; nothing is copied, and its arrays cannot be written."""
+def opened_graph(descriptor: int, about: Mapping[str, Any], group: Group) -> Graph:
+    """Return the graph of a shared file; nothing is copied, and its arrays cannot be written.
+
+    Args:
+        descriptor: Of the file.
+        about: Of the `SharedGraph`.
+        group: The ranks that hold it together: each has the rows of a share of the edges.
+    """
     memory = mmap.mmap(descriptor, 0, prot=mmap.PROT_READ)
     arrays = {
         name: np.frombuffer(memory, dtype, int(np.prod(shape)), offset).reshape(shape)
@@ -71,23 +77,35 @@ def opened_graph(descriptor: int, about: Mapping[str, Any]) -> Graph:
         for name, (dtype, shape, offset) in about["arrays"].items()
     }
 
-    def columns(kind: str) -> dict[str, NDArray[Any]]:
-        return {name.removeprefix(kind): array for name, array in arrays.items() if name.startswith(kind)}
+    n, offsets = about["num_vertices"], arrays["offsets"]
+    wanted = np.uint64(offsets[-1]) * np.arange(group.size + 1, dtype=np.uint64) // np.uint64(group.size)
+    bounds = np.searchsorted(offsets, wanted).astype(np.int64)
+    bounds[0], bounds[-1] = 0, n
+    first, stop = bounds[group.rank : group.rank + 2].tolist()
+    edges = slice(int(offsets[first]), int(offsets[stop]))
 
-    n = about["num_vertices"]
+    def columns(kind: str, of: slice) -> dict[str, NDArray[Any]]:
+        return {n.removeprefix(kind): array[of] for n, array in arrays.items() if n.startswith(kind)}
+
     table = arrays.get("ids")
+    if table is None:
+        ids = Ids.range(about["base"], n)
+    elif group.size == 1:
+        ids = Ids.of(table)
+    else:
+        ids = Ids.of(table[first:stop], group=group, row_bounds=bounds)
     return Graph.of(
         GraphArrays(
-            offsets=arrays["offsets"],
-            targets=arrays["targets"],
-            columns=columns("column "),
+            offsets=offsets if group.size == 1 else offsets[first : stop + 1] - offsets[first],
+            targets=arrays["targets"][edges],
+            columns=columns("column ", edges),
             num_edges=about["num_edges"],
             directed=about["directed"],
-            ids=Ids.range(about["base"], n) if table is None else Ids.of(table),
-            row_bounds=np.array([0, n]),
-            group=Alone(),
+            ids=ids,
+            row_bounds=bounds,
+            group=group,
             report=LoadReport(),
-            vertex_columns=columns("vertex column "),
+            vertex_columns=columns("vertex column ", slice(first, stop)),
         )
     )
 

@@ -22,6 +22,7 @@ import sigps
 from sigps import ConfigError, DeviceError, Graph, ServerError
 from sigps.apps import BFS, SSSP, PageRank
 from sigps.cli import main as cli
+from sigps.group import Alone
 from sigps.serve.own_code import OwnJob
 from sigps.serve.pool_file import read_pool_file
 from sigps.serve.server import Server
@@ -132,8 +133,8 @@ def bad(pool: sigps.Pool, folder: Path, what: str, **limits: int | float | str) 
 
 
 def pid_of(job: OwnJob) -> int:
-    assert job._process is not None
-    return job._process.pid
+    assert job._processes is not None
+    return job._processes.first.pid
 
 
 @pytest.mark.parametrize(
@@ -149,7 +150,7 @@ def pid_of(job: OwnJob) -> int:
 def test_a_shared_graph_is_the_graph_and_cannot_be_written(graph: Graph) -> None:
     shared = SharedGraph(graph)
     assert bytes_to_share(graph) >= os.fstat(shared.descriptor).st_size
-    found = opened_graph(shared.descriptor, shared.about)
+    found = opened_graph(shared.descriptor, shared.about, Alone())
     assert found.to_arrow().equals(graph.to_arrow())
     assert {k: v.tolist() for k, v in found.vertex_columns.items()} == {
         k: v.tolist() for k, v in graph.vertex_columns.items()

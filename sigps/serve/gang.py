@@ -1,0 +1,48 @@
+"""The turns of a job that runs on several devices: it has all of them for a lease together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sigps.serve.devices import SharedDevice
+from sigps.serve.runs import Run
+
+__all__ = ["GangTurns"]
+
+
+class GangTurns:
+    """The turns of one run on several devices (`system.turns.Turns`).
+
+    It asks for one device after another, in the order of the pool's, and keeps those that it has meanwhile: so two such
+    runs never wait for each other. What it keeps is charged, though it does not run yet.
+
+    Args:
+        run: What runs; others are not joined to it.
+        devices: In the order of the pool's.
+        lease_seconds: Of a lease.
+    """
+
+    def __init__(self, run: Run, devices: Sequence[SharedDevice], lease_seconds: float) -> None:
+        self.lease_seconds = lease_seconds
+        self._run, self._devices = run, devices
+
+    def wait(self, save: Callable[[], bool] | None) -> None:
+        """Give all devices back, and wait until it has all again; nothing of such a run is saved.
+
+        Raises:
+            CancelledError: If the run was cancelled.
+        """
+        self.end()
+        for device in self._devices:
+            while not device.request(self._run):
+                pass
+
+    def end(self) -> None:
+        """Give all devices back for now."""
+        for device in self._devices:
+            device.give_back(self._run)
+
+    def leave(self) -> None:
+        """Give back all that the run holds."""
+        for device in self._devices:
+            device.leave(self._run)

@@ -1,0 +1,164 @@
+"""Processes of a tenant's own code, each with a socket to the server: one, or ranks that `mpirun` starts."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import secrets
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sigps.errors import ConfigError
+from sigps.serve.wire import peer_uid
+
+__all__ = ["OwnProcesses", "check_launcher"]
+
+_START_SECONDS = 60.0
+
+_OF_LAUNCHERS = ("PMI_", "PMIX_", "MPI_LOCAL", "HYDI_", "OMPI_")
+
+
+class OwnProcesses:
+    """The processes of one job, from their start until none is left. `kill` may be called by any thread.
+
+    Ranks are children of the launcher: they are known by descriptors, which name no other process later.
+
+    Args:
+        num_ranks: How many; with one there is no launcher.
+        environment: Of the processes.
+
+    Attributes:
+        first: The child of this process: the only one, or the launcher.
+        connections: A socket to each, once `connect` has returned.
+    """
+
+    def __init__(self, num_ranks: int, environment: Mapping[str, str]) -> None:
+        self._num_ranks = num_ranks
+        self._pidfds: list[int] = []
+        self._listener: socket.socket | None = None
+        command = [sys.executable, "-m", "sigps.serve.own_process"]
+        about: dict[str, Any] = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.DEVNULL,
+            "stderr": subprocess.DEVNULL,
+        }
+        if num_ranks == 1:
+            ours, theirs = socket.socketpair()
+            self.connections = [ours]
+            with theirs:
+                passed = theirs.fileno()
+                self.first = subprocess.Popen(
+                    [*command, str(passed), str(os.getpid())],
+                    pass_fds=[passed],
+                    env=environment,
+                    start_new_session=True,
+                    **about,
+                )
+            return
+        self.connections = []
+        name = f"sigps-{secrets.token_hex(16)}"
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener.bind(f"\0{name}")  # which is in no folder, and ends with the socket
+        self._listener.listen(num_ranks)
+        self.first = subprocess.Popen(
+            [_launcher(), "-n", str(num_ranks), *command, f"@{name}"],
+            env={k: v for k, v in environment.items() if not k.startswith(_OF_LAUNCHERS)},
+            start_new_session=True,
+            **about,
+        )
+
+    def connect(self, ending: threading.Lock) -> None:
+        """Wait until all ranks are connected.
+
+        Args:
+            ending: Held by whoever calls `kill`.
+
+        Raises:
+            ConnectionResetError: If the launcher has ended.
+            TimeoutError: If they are not after a minute.
+        """
+        if self._listener is None:
+            return
+        while len(self.connections) < self._num_ranks:
+            ready = self.ready(_START_SECONDS, self._listener.fileno())
+            if not ready:
+                raise TimeoutError
+            if self._listener.fileno() not in ready:
+                raise ConnectionResetError
+            connection, _ = self._listener.accept()
+            size = struct.calcsize("3i")
+            pid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))[0]
+            if peer_uid(connection) != os.getuid():
+                connection.close()
+                continue
+            with ending:
+                self.connections.append(connection)
+                self._pidfds.append(os.pidfd_open(pid))
+
+    def ready(self, seconds: float | None, *others: int) -> list[int]:
+        """Wait until one of the processes ends, or another descriptor can be read; return which can be.
+
+        The ends are watched besides the sockets: what a process has forked keeps its end of one open.
+        """
+        first = os.pidfd_open(self.first.pid)
+        try:
+            waiting = select.poll()
+            for descriptor in (first, *self._pidfds, *others):
+                waiting.register(descriptor, select.POLLIN)
+            return [found for found, _ in waiting.poll(None if seconds is None else 1000 * seconds)]
+        finally:
+            os.close(first)
+
+    def end_of_first(self) -> Any:
+        """Return how `first` ended (`os.waitid`), without forgetting it; None where it runs."""
+        return os.waitid(os.P_PID, self.first.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+
+    def kill(self) -> None:
+        """End all that runs of them, and what they started."""
+        for pidfd in self._pidfds:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        # Not yet waited for, so that its number, also that of its group, is nobody else's.
+        if self.first.returncode is None:
+            os.killpg(self.first.pid, signal.SIGKILL)
+
+    def wait(self) -> None:
+        """Wait until none is left; after `kill`. They are forgotten then."""
+        self.first.wait()
+        for pidfd in self._pidfds:
+            select.select([pidfd], [], [])
+            os.close(pidfd)
+        self._pidfds.clear()
+        for connection in self.connections:
+            connection.close()
+        if self._listener is not None:
+            self._listener.close()
+
+
+def check_launcher() -> None:
+    """Check that ranks can be started.
+
+    Raises:
+        ConfigError: If there is no `mpirun`, or no mpi4py.
+    """
+    _launcher()
+    if importlib.util.find_spec("mpi4py") is None:
+        raise ConfigError("ranks= needs mpi4py: pip install 'sigps[mpi]'")
+
+
+def _launcher() -> str:
+    beside = Path(sys.executable).with_name("mpirun")
+    found = str(beside) if beside.exists() else shutil.which("mpirun")
+    if found is None:
+        raise ConfigError("ranks= needs mpirun, which is not in PATH: pip install 'sigps[mpi]'")
+    return found
