@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any
 
 from sigps.errors import ConfigError, StateLogError
@@ -29,6 +29,9 @@ from sigps.serve.turns import Ready, joined
 __all__ = ["Dispatcher"]
 
 _SHOWN = 100  # ended jobs in the table
+
+_MOST_THREADS = 10_000
+"""Runs at a time: each has a thread, and memory is what bounds them."""
 
 _FULL = GpuLoad(-1)
 
@@ -78,7 +81,9 @@ class Dispatcher:
         self.suspended: dict[int, Job] = {}
         self._runs: dict[int, Run] = {}  # of running jobs, by these
         self.on_lost_gpu: Callable[[BaseException], None] | None = None
-        self._threads: dict[Run, threading.Thread] = {}
+        # Kept: what a thread that is new needs of the system's memory is not there yet, which takes half of a short job.
+        self._threads = ThreadPoolExecutor(_MOST_THREADS, "sigps job")
+        self._working: dict[Run, Future[None]] = {}
         self._ended: deque[JobRow] = deque(maxlen=_SHOWN)
         self._history: dict[tuple[str, str], tuple[int, float]] = {}
         self._times: dict[tuple[str, str, str], Times] = defaultdict(Times)
@@ -227,14 +232,15 @@ class Dispatcher:
         job.future.set_exception(CancelledError())
 
     def join_threads(self) -> None:
-        """Wait until no job runs or waits for memory."""
+        """Wait until no job runs or waits for memory; afterwards none is taken."""
         while True:
             with self.lock:
-                threads = list(self._threads.values())
-            if not threads:
+                working = list(self._working.values())
+            if not working:
+                self._threads.shutdown()
                 return
-            for thread in threads:
-                thread.join()
+            for each in working:
+                each.result()
 
     def competing(self) -> list[Job]:
         """Return the jobs that have not ended and are not suspended."""
@@ -292,15 +298,13 @@ class Dispatcher:
         )
 
     def _start(self, job: Job, numbers: Sequence[int], *, may_join: bool) -> None:
-        """Give an admitted job a run and a thread. The lock is held."""
+        """Give an admitted job a run and a thread, an idle one where there is one. The lock is held."""
         run = Run(job, is_open=may_join, engine=self.devices[numbers[0]].engine)
         self._runs[job.number] = run
-        thread = threading.Thread(target=self._work, args=(run, numbers), name=f"sigps job {job.number}")
-        self._threads[run] = thread
-        thread.start()
+        self._working[run] = self._threads.submit(self._work, run, numbers)
 
     def _work(self, run: Run, numbers: Sequence[int]) -> None:
-        """Run one run, in its own thread."""
+        """Run one run, in a thread that has no other meanwhile."""
         devices, error, first = [self.devices[number] for number in numbers], None, run.jobs[0]
         device = devices[0]
         results: dict[int, Any] = {}  # of own code tables
@@ -366,7 +370,7 @@ class Dispatcher:
 
     def _finish(self, run: Run, numbers: Sequence[int], kept: Sequence[Job] = ()) -> None:
         """Forget a run's thread, and give back the bytes of its jobs but for those that are kept. The lock is held."""
-        del self._threads[run]
+        del self._working[run]
         for job in run.admitted:
             for number in numbers if job not in kept else ():
                 self.budgets[number].give_back(job.estimate)
