@@ -81,7 +81,7 @@ class Dispatcher:
         self.suspended: dict[int, Job] = {}
         self._runs: dict[int, Run] = {}  # of running jobs, by these
         self.on_lost_gpu: Callable[[BaseException], None] | None = None
-        # Kept: what a thread that is new needs of the system's memory is not there yet, which takes half of a short job.
+        # Kept: a new thread's arrays are new memory of the system, which takes half of a short job.
         self._threads = ThreadPoolExecutor(_MOST_THREADS, "sigps job")
         self._working: dict[Run, Future[None]] = {}
         self._ended: deque[JobRow] = deque(maxlen=_SHOWN)

@@ -11,9 +11,11 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
+import select
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -70,6 +72,7 @@ def main() -> None:
     if sys.argv[1].startswith("@"):
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.connect(f"\0{sys.argv[1][1:]}")
+        threading.Thread(target=_end_with_server, args=(connection.fileno(),), daemon=True).start()
     else:
         connection = socket.socket(fileno=int(sys.argv[1]))
         if os.getppid() != int(sys.argv[2]):
@@ -93,6 +96,14 @@ def main() -> None:
     if launched_ranks(os.environ) > 1:
         read_frame(connection)  # a rank that ends ends the others: the server ends all
     os._exit(0)  # threads that the code left do not keep it
+
+
+def _end_with_server(descriptor: int) -> None:
+    """End this rank when the server is gone: its launcher, whose child it is, knows of none."""
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLRDHUP)
+    waiting.poll()
+    os._exit(1)
 
 
 def limit(num_bytes: int, cpu_seconds: int) -> None:

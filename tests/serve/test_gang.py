@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 import sys
 import threading
 import time
@@ -13,7 +14,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from processes import wait_until_gone
+from processes import is_running, wait_until_gone
 from thread_group import ThreadGroup, run_ranks
 
 import sigps
@@ -225,6 +226,31 @@ def test_what_goes_wrong_on_a_rank_ends_all_of_them_and_no_other_job(tmp_path: P
         other.cancel()
     assert all(not device._holders for device in pool._devices)
     assert all(budget.own_bytes == 0 for budget in pool._dispatcher.budgets)
+
+
+POOL = """
+import sys
+import sigps
+if __name__ == "__main__":
+    with sigps.pool(["python", "python"]) as pool:
+        pool.graph("path", sigps.Graph.from_edges([0, 1], [1, 2]))
+        about = {"params": {"what": "sleep"}, "folder": sys.argv[1], "ranks": 2}
+        pool.submit_own("own.py:Bad", "path", **about).result()
+"""
+
+
+@pytest.mark.usefixtures("needs_ranks")
+def test_ranks_end_with_a_pool_whose_process_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(CODE)
+    process = subprocess.Popen([sys.executable, "-c", POOL, str(tmp_path)])
+    while not (tmp_path / "asleep").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    pid = int((tmp_path / "asleep").read_text())
+    assert is_running(pid)
+    process.kill()
+    process.wait()
+    wait_until_gone([pid])
 
 
 @pytest.mark.usefixtures("needs_ranks")
