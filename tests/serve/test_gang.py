@@ -261,6 +261,8 @@ def test_ranks_that_no_pool_could_hold_are_refused() -> None:
             pool.submit_own("sigps.apps:SSSP", "rmat", params={"source": 3}, ranks=3)
         with pytest.raises(ConfigError, match="ranks=0 must be a whole number"):
             pool.submit_own("sigps.apps:SSSP", "rmat", params={"source": 3}, ranks=0)
+        with pytest.raises(ConfigError, match=r"ranks= is for pool\.submit_own"):
+            pool.submit(BFS(source=3), "rmat", ranks=2)
         job = pool.submit_own("sigps.apps:BFS", "rmat", params={"source": 3}, ranks=2)
         assert job.devices == ("cpu 0", "cpu 2")
         job.cancel()
