@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 
@@ -20,6 +20,9 @@ from sigps.serve.turns import Ready, TurnPolicy, aged, choose_job
 __all__ = ["RunTurns", "SharedDevice", "Suspended", "Tenant"]
 
 log = logging.getLogger(__name__)
+
+_QUANTA_OF_A_KIND = 50.0
+"""For how long a job may keep later ones of its tenant, program and graph waiting, in quanta; then it takes turns."""
 
 
 @dataclass
@@ -151,17 +154,32 @@ class SharedDevice:
             for job in run.jobs:
                 expected[job.tenant] += self._quantum / len(run.jobs)
         found = {}
-        for run in (*self._waiting, *(run for run in self._holders if not run.ends_soon)):
-            for job in run.jobs:
-                tenant = self._tenants[job.tenant]
-                attained = aged(job.attained, 0.0, self._leases_since(job))
-                attained += expected[job.tenant] if run in self._holders else 0.0
-                charged = tenant.charged + expected[job.tenant]
-                about = Ready(
-                    *(job.number, job.tenant, tenant.weight, charged, attained), priority=job.priority
-                )
-                found[job.number] = about, run
+        staying = ((job, run) for run in self._holders if not run.ends_soon for job in run.jobs)
+        for job, run in (*self._in_question(), *staying):
+            tenant = self._tenants[job.tenant]
+            attained = aged(job.attained, 0.0, self._leases_since(job))
+            attained += expected[job.tenant] if run in self._holders else 0.0
+            charged = tenant.charged + expected[job.tenant]
+            about = Ready(*(job.number, job.tenant, tenant.weight, charged, attained), priority=job.priority)
+            found[job.number] = about, run
         return found
+
+    def _in_question(self) -> Iterable[tuple[Job, Run]]:
+        """Return the jobs that wait, of which one may be next: with fair shares of each kind the first.
+
+        In turns those of a kind would all end when the last of them does, and each choice would look at all.
+        """
+        if self.policy != "fair_share":
+            return [(job, run) for run in self._waiting for job in run.jobs]
+        firsts: dict[Hashable, tuple[Job, Run]] = {}
+        long = _QUANTA_OF_A_KIND * self._quantum
+        for run in self._waiting:
+            for job in run.jobs:
+                kind = job.kind if job.lease_seconds < long else job.number
+                other = firsts.get(kind)
+                if other is None or job.number < other[0].number:
+                    firsts[kind] = job, run
+        return firsts.values()
 
     def _leases_since(self, job: Job) -> int:
         """Return how many leases there were since a job's last one, which may have been on another device."""

@@ -78,6 +78,7 @@ class Job:
         folder: Where its state logs lie; None where it has no name to go on by.
         devices: The names of those where it runs; empty before it is admitted.
         num_devices: How many it has for each lease.
+        kind: Equal for jobs of a tenant and priority that should take about as long as each other.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class Job:
         self.options = options
         self.devices: tuple[str, ...] = ()
         self.num_devices = 1
+        self.kind = tenant, priority, self.program_name, id(graph)
         self.is_cancelled, self.is_suspending, self.joined = False, False, 0
         self.folder: Path | None = None
         self.future: Future[Result] = Future()

@@ -107,8 +107,9 @@ class OwnJob(Job):
         options: Mapping[str, Any],
         cancel: Callable[[Job], bool],
     ) -> None:
+        self.code = code
         super().__init__(number, None, graph_name, graph, tenant, priority, estimate, options, cancel)
-        self.code, self.num_devices = code, code.num_ranks
+        self.num_devices = code.num_ranks
         self._processes: OwnProcesses | None = None
         self._ending = threading.Lock()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Sequence
+from collections.abc import Container, Sequence
 from typing import Literal, NamedTuple, get_args
 
 from sigps.errors import ConfigError, nearest
@@ -25,7 +25,6 @@ class Ready(NamedTuple):
         attained: Recent seconds of the job itself: see `aged`.
         phase: What its next lease does.
         priority: Among the tenant's own jobs: only those of the highest have leases.
-        kind: Of jobs that should take about as long as each other; None for one that is like no other.
     """
 
     number: int
@@ -35,7 +34,6 @@ class Ready(NamedTuple):
     attained: float = 0.0
     phase: Phase = "compute"
     priority: int = 0
-    kind: Hashable = None
 
 
 def choose_job(
@@ -44,9 +42,8 @@ def choose_job(
     """Return the number of the job for the next lease; None where none is ready. Pure.
 
     `round_robin` is the next number after `last`; `fair_share` a job of the tenant with the fewest charged seconds
-    for its weight, and of its jobs the next after `last`, of each kind the first: in turns those of a kind would all
-    end when the last of them does; `least_attained` the job with the fewest recent seconds; `phase` one whose phase no
-    other job is in (computing before copying), else as `least_attained`.
+    for its weight, and of its jobs the next after `last`; `least_attained` the job with the fewest recent seconds;
+    `phase` one whose phase no other job is in (computing before copying), else as `least_attained`.
 
     Args:
         policy: The policy; another may be given at each call.
@@ -69,22 +66,13 @@ def choose_job(
     if policy == "round_robin":
         chosen = min(ready, key=lambda job: _after(job, last))
     elif policy == "fair_share":
-        firsts = _first_of_kinds(ready)
-        chosen = min(firsts, key=lambda job: (job.charged / job.weight, job.tenant, _after(job, last)))
+        chosen = min(ready, key=lambda job: (job.charged / job.weight, job.tenant, _after(job, last)))
     elif policy == "least_attained":
         chosen = min(ready, key=lambda job: (job.attained, job.number))
     else:
         order = ("compute", "copy", "other")
         chosen = min(ready, key=lambda j: (j.phase in running, order.index(j.phase), j.attained, j.number))
     return chosen.number
-
-
-def _first_of_kinds(ready: Sequence[Ready]) -> list[Ready]:
-    """Leave out who is behind another of its tenant and kind."""
-    firsts: dict[Hashable, Ready] = {}
-    for job in sorted(ready, key=lambda job: job.number):
-        firsts.setdefault(job.number if job.kind is None else (job.tenant, job.kind), job)
-    return list(firsts.values())
 
 
 def _after(job: Ready, last: int) -> tuple[bool, int]:

@@ -12,13 +12,17 @@ import pytest
 from sigps.serve.devices import SharedDevice, Tenant
 
 
-def run_of(number: int, tenant: str, *, ends_soon: bool = False, graph: Any = None) -> Any:
+def run_of(number: int, tenant: str, *, ends_soon: bool = False, graph: str | None = None) -> Any:
     """Return a run of one job whose requests return at once; None: on a graph of its own."""
     job = Mock(number=number, tenant=tenant, priority=0, attained=0.0, attained_at=0, lease_seconds=0.0)
-    job.program_name = "BFS"
-    word, graph = np.zeros(1, np.uint32), Mock() if graph is None else graph
+    job.kind = tenant, number if graph is None else graph
     return Mock(
-        jobs=(job,), is_open=False, is_cancelled=False, ends_soon=ends_soon, awaited=word, graph=graph
+        jobs=(job,),
+        is_open=False,
+        is_cancelled=False,
+        ends_soon=ends_soon,
+        awaited=np.zeros(1, np.uint32),
+        has_several_devices=False,
     )
 
 
@@ -92,7 +96,7 @@ def test_no_lease_ends_early_for_what_is_not_next_or_as_long(engine: str) -> Non
 
 
 def test_jobs_of_a_program_and_graph_end_one_after_another_unless_they_take_long() -> None:
-    device, graph = device_of("cpu", a=Tenant()), Mock()
+    device, graph = device_of("cpu", a=Tenant()), "kron"
     first, second, third = (run_of(number, "a", graph=graph) for number in range(3))
     other = run_of(3, "a")
     device.request(first)
@@ -111,7 +115,7 @@ def test_jobs_of_a_program_and_graph_end_one_after_another_unless_they_take_long
 
 
 def test_two_of_a_program_and_graph_take_turns_on_a_gpu() -> None:
-    device, graph = device_of("cuda", a=Tenant()), Mock()
+    device, graph = device_of("cuda", a=Tenant()), "kron"
     first, second, third = (run_of(number, "a", graph=graph) for number in range(3))
     device.request(first)
     assert device.request(second)

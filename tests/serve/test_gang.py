@@ -64,6 +64,7 @@ def needs_ranks() -> None:
 def run_of(number: int, tenant: str, *, gang: bool = False) -> Any:
     """Return a run of one job whose requests wait."""
     job = Mock(number=number, tenant=tenant, priority=0, attained=0.0, attained_at=0, lease_seconds=0.0)
+    job.kind = number
     return Mock(
         jobs=(job,),
         is_open=False,

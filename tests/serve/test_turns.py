@@ -41,20 +41,6 @@ def test_the_table(policy: Any, last: int, running: Any, chosen: int) -> None:
     assert choose_job(policy, [], last=last, running=running) is None
 
 
-def test_jobs_of_a_kind_end_one_after_another() -> None:
-    ready = [
-        Ready(3, "a", kind="search"),
-        Ready(4, "a", kind="search"),
-        Ready(5, "a", kind="ranks"),
-        Ready(6, "b", charged=1.0, kind="search"),
-    ]
-    turns = [choose_job("fair_share", ready[::-1], last=last) for last in (-1, 3, 4, 5, 6)]
-    assert turns == [3, 5, 5, 3, 3]
-    assert choose_job("fair_share", ready[1:], last=5) == 4
-    assert choose_job("fair_share", [ready[0]._replace(kind=None), *ready[1:]], last=3) == 4
-    assert choose_job("round_robin", ready, last=3) == 4
-
-
 def test_an_unknown_policy_is_refused_by_name() -> None:
     with pytest.raises(ConfigError, match="'fair' is not one of"):
         choose_job("fair", READY)  # type: ignore[arg-type]
