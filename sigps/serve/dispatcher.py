@@ -237,7 +237,7 @@ class Dispatcher:
             with self.lock:
                 working = list(self._working.values())
             if not working:
-                self._threads.shutdown()
+                self._threads.shutdown(wait=False)  # one of them may be who calls this
                 return
             for each in working:
                 each.result()

@@ -194,6 +194,19 @@ def test_a_closed_pool_takes_no_job() -> None:
         pool.submit(WCC(), "rmat")
 
 
+def test_a_pool_may_be_closed_by_what_a_job_calls_at_its_end() -> None:
+    pool, closed = sigps.pool("python"), threading.Event()
+    pool.graph("path", Graph.from_edges([0, 1], [1, 2]))
+
+    def close(_: Any) -> None:
+        pool.close()
+        closed.set()
+
+    pool.submit(BFS(source=0), "path").future.add_done_callback(close)
+    assert closed.wait(60)
+    assert not pool.graphs()
+
+
 @pytest.mark.gpu
 def test_jobs_share_a_gpu() -> None:
     with sigps.pool("cuda", quantum=0.002) as pool:
