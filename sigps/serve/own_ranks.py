@@ -136,7 +136,9 @@ class OwnProcesses:
         """Wait until none is left; after `kill`. They are forgotten then."""
         self.first.wait()
         for pidfd in self._pidfds:
-            select.select([pidfd], [], [])
+            waiting = select.poll()
+            waiting.register(pidfd, select.POLLIN)
+            waiting.poll()
             os.close(pidfd)
         self._pidfds.clear()
         for connection in self.connections:

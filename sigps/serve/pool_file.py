@@ -25,13 +25,14 @@ __all__ = ["HttpSection", "OwnCodeSection", "PoolFile", "TenantSection", "read_p
 class OwnCodeSection(Section):
     """What a process of a tenant's own code may take: private memory, seconds of a lease, and of all threads.
 
-    With `gpu_memory` it runs on a GPU, of which it may take so much.
+    With `gpu_memory` it runs on a GPU, of which it may take so much; with `ranks` a process on each of so many devices.
     """
 
     memory: int | str = "2GB"
     lease_seconds: Annotated[float, Field(gt=0)] = 60.0
     cpu_seconds: Count = 3600
     gpu_memory: int | str | None = None
+    ranks: Count = 1
 
 
 class TenantSection(Section):

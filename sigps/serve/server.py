@@ -274,7 +274,8 @@ class Server:
             if limits.own_code is not None and message.get("program") not in self.file.programs:
                 if message.get("name") is not None:
                     raise ConfigError("name= is not for own code, whose state is not saved: leave it out")
-                _check_limits(tenant, limits, mine, bytes_of(limits.own_code.memory, "memory"))
+                own = limits.own_code
+                _check_limits(tenant, limits, mine, own.ranks * bytes_of(own.memory, "memory"))
                 job = self._submit_own(message, graph, limits.own_code, about)
             else:
                 program = self._program(message.get("program"), message.get("params"))
@@ -282,7 +283,7 @@ class Server:
             with self._lock:
                 self._jobs[job.number] = job
             try:
-                _check_limits(tenant, limits, mine, job.estimate.own_bytes)
+                _check_limits(tenant, limits, mine, job.num_devices * job.estimate.own_bytes)
             except ConfigError:
                 job.cancel()
                 raise
@@ -421,7 +422,7 @@ def _check_limits(tenant: str, limits: TenantSection, others: list[Job], own_byt
         raise ConfigError(
             f"tenant {tenant!r} has {len(others)} jobs that have not ended, and may have {limits.jobs}: wait for one"
         )
-    total = sum(other.estimate.own_bytes for other in others) + own_bytes
+    total = sum(other.num_devices * other.estimate.own_bytes for other in others) + own_bytes
     if limits.num_bytes is not None and total > limits.num_bytes:
         raise ConfigError(
             f"jobs of tenant {tenant!r} would take {total:,} bytes by themselves, and may take {limits.num_bytes:,}: "

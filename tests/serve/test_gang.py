@@ -23,6 +23,8 @@ from sigps.apps import BFS, SSSP, PageRank
 from sigps.serve.devices import SharedDevice, Tenant
 from sigps.serve.gang import GangTurns
 from sigps.serve.own_code import OwnJob
+from sigps.serve.pool_file import read_pool_file
+from sigps.serve.server import Server
 from sigps.serve.shared_graph import SharedGraph, opened_graph
 
 GRAPH = sigps.generate("rmat", scale=7, seed=1, weights="random")
@@ -43,6 +45,17 @@ class Bad(Vertex, message=int):
     def compute(self, messages):
         if self.id == 0:
             act(self.what)
+        self.vote_to_halt()
+
+
+class Inward(Vertex, message=int, combiner=sum):
+    count: State[int] = 0
+
+    def compute(self, messages):
+        if self.superstep == 0:
+            self.send_to_neighbors(1)
+        else:
+            self.count = sum(messages)
         self.vote_to_halt()
 
 
@@ -252,6 +265,37 @@ def test_ranks_end_with_a_pool_whose_process_is_killed(tmp_path: Path) -> None:
     process.kill()
     process.wait()
     wait_until_gone([pid])
+
+
+SERVER = """
+socket: s
+devices: [python, python]
+graphs: {rmat: {generator: {rmat: {scale: 6, seed: 1}}}}
+tenants: {lab: {own_code: {memory: 1GB, ranks: 2}, memory: 3GB}}
+"""
+
+
+@pytest.mark.usefixtures("needs_ranks")
+def test_a_server_runs_own_code_on_ranks(tmp_path: Path) -> None:
+    (tmp_path / "pool.yaml").write_text(SERVER)
+    (tmp_path / "own.py").write_text(CODE)
+    with Server(read_pool_file(tmp_path / "pool.yaml")) as server:
+        thread = started(server.serve)
+        client = sigps.connect(tmp_path / "s")
+        about: Any = {"folder": tmp_path, "tenant": "lab"}
+        asleep = client.submit("own.py:Bad", "rmat", params={"what": "sleep"}, **about)
+        with pytest.raises(ConfigError, match="'lab' would take"):
+            client.submit("own.py:Inward", "rmat", **about)
+        while not (tmp_path / "asleep").exists():
+            time.sleep(0.01)
+        assert asleep.cancel()
+        with pytest.raises(CancelledError):
+            asleep.result(60)
+        found = client.submit("own.py:Inward", "rmat", **about).result(120)
+        server.stop()
+        thread.join(60)
+    graph = sigps.generate("rmat", scale=6, seed=1)
+    assert found["count"].tolist() == np.bincount(graph.targets, minlength=graph.num_vertices).tolist()
 
 
 @pytest.mark.usefixtures("needs_ranks")
