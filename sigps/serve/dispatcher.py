@@ -82,7 +82,8 @@ class Dispatcher:
         self._runs: dict[int, Run] = {}  # of running jobs, by these
         self.on_lost_gpu: Callable[[BaseException], None] | None = None
         # Kept: a new thread's arrays are new memory of the system, which takes half of a short job.
-        self._threads = ThreadPoolExecutor(_MOST_THREADS, "sigps job")
+        # Those of a GPU have no other one.
+        self._threads = [ThreadPoolExecutor(_MOST_THREADS, f"sigps {device.name}") for device in self.devices]
         self._working: dict[Run, Future[None]] = {}
         self._ended: deque[JobRow] = deque(maxlen=_SHOWN)
         self._history: dict[tuple[str, str], tuple[int, float]] = {}
@@ -237,7 +238,8 @@ class Dispatcher:
             with self.lock:
                 working = list(self._working.values())
             if not working:
-                self._threads.shutdown(wait=False)  # one of them may be who calls this
+                for threads in self._threads:
+                    threads.shutdown(wait=False)  # one of them may be who calls this
                 return
             for each in working:
                 each.result()
@@ -301,7 +303,7 @@ class Dispatcher:
         """Give an admitted job a run and a thread, an idle one where there is one. The lock is held."""
         run = Run(job, is_open=may_join, engine=self.devices[numbers[0]].engine)
         self._runs[job.number] = run
-        self._working[run] = self._threads.submit(self._work, run, numbers)
+        self._working[run] = self._threads[numbers[0]].submit(self._work, run, numbers)
 
     def _work(self, run: Run, numbers: Sequence[int]) -> None:
         """Run one run, in a thread that has no other meanwhile."""
