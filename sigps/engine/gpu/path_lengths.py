@@ -12,7 +12,7 @@ from sigps.account import spent_on
 from sigps.compiler.program import PathLengths as Claim
 from sigps.compiler.program import VertexProgram
 from sigps.device.cuda import Gpu, Kernel, Module, fits
-from sigps.engine.fixed_points import Labels, Weights, bucket_width, choose_labels
+from sigps.engine.fixed_points import Labels, Weights, bucket_width, choose_labels, real_width
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.stats import AT_ONCE, SuperstepStats
 from sigps.kernels.cuda.abi import structure
@@ -36,7 +36,13 @@ def gpu_path_lengths(program: VertexProgram, graph: GpuGraph, gpu: Gpu) -> GpuPa
     name = program.edge_columns[claim.column]
     weights = graph.once(f"weights {name}", lambda: _measure(graph, name, gpu))
     labels = choose_labels(weights, graph.num_owned, program.state_dtypes[claim.length])
-    return GpuPathLengths(graph, gpu, name, claim, weights, labels) if labels else None
+    width: float | None = None
+    if labels is not None:
+        width = bucket_width(weights, labels, is_gpu=True)
+    elif claim.parent is None:
+        keys = program.message_dtypes[0], program.state_dtypes[claim.length]
+        width = real_width(weights, keys, is_gpu=True, num_edges=subgraph.num_edges)
+    return GpuPathLengths(graph, gpu, name, claim, labels, width) if width is not None else None
 
 
 class GpuPathLengths:
@@ -47,15 +53,15 @@ class GpuPathLengths:
         gpu: The GPU.
         column: The name of the weights.
         claim: Where lengths and parents are.
-        weights: What is known of the weights.
-        labels: How labels are made.
+        labels: How labels are made of whole lengths; None where they are lengths, and there are no parents.
+        width: Of a bucket, in labels.
     """
 
     def __init__(
-        self, graph: GpuGraph, gpu: Gpu, column: str, claim: Claim, weights: Weights, labels: Labels
+        self, graph: GpuGraph, gpu: Gpu, column: str, claim: Claim, labels: Labels | None, width: float
     ) -> None:
         self._graph, self._gpu, self._column, self._claim = graph, gpu, column, claim
-        self._weights, self._labels = weights, labels
+        self._labels, self._width = labels, width
 
     def run(self, states: list[Any], sent: Any, ids: Any) -> SuperstepStats | None:
         """Find lengths and parents; None where they are not exact, and states are as they were. Waits for the device.
@@ -95,12 +101,17 @@ class GpuPathLengths:
         for i, pile in enumerate(piles):
             paths[("near", "far")[i // 2]][i % 2] = pile.data.ptr
         labels = self._labels
-        paths["unit"], paths["longest"], paths["most"] = labels.unit, labels.longest, labels.most
-        paths["width"], paths["num_vertices"] = bucket_width(self._weights, labels, is_gpu=True), n
+        paths["num_vertices"] = n
+        if labels is not None:
+            paths["unit"], paths["longest"], paths["most"] = labels.unit, labels.longest, labels.most
+            paths["width"] = self._width
+        else:
+            limits = np.array([self._width, np.finfo(np.float64).max])
+            paths["width"], paths["most"] = limits.view(np.int64)
         mean = -(-self._graph.numbering.subgraph.num_edges // max(1, n))
         types = lengths.dtype.name, weights[0].dtype.name, ids.dtype.name
         parent = types[2] if parents is None else parents.dtype.name
-        kernels = _kernels(self._gpu, *types, parent, lanes_of_vertex(mean))
+        kernels = _kernels(self._gpu, *types, parent, lanes_of_vertex(mean), labels is None)
         blocks = _grid(self._gpu, n)
         kernels["begin_labels_thread_mapped"].launch(blocks, _OTHER_THREADS, (paths,))
         kernels["relax_piles"].launch(self._gpu.num_sms, _THREADS, (paths,), cooperative=True)
@@ -128,9 +139,12 @@ def _measure(graph: GpuGraph, name: str, gpu: Gpu) -> Weights:
     given = graph.outgoing.structure(), column, account
     kernel.launch(_grid(gpu, graph.num_owned), _OTHER_THREADS, given)
     found = _read(account)
-    if found["is_refused"] or found["greatest"] < found["least"]:
+    if found["is_below"] or found["greatest"] < found["least"]:
         return Weights(False, 0, 0)
-    return Weights(True, int(found["least"]), int(found["greatest"]))
+    least, greatest = np.array([found["least"], found["greatest"]]).view(np.float64).tolist()
+    if found["is_refused"]:
+        return Weights(False, 0, 0, (least, greatest))
+    return Weights(True, int(least), int(greatest))
 
 
 def _account() -> Any:
@@ -157,17 +171,19 @@ def _grid(gpu: Gpu, num_threads: int) -> int:
 @functools.cache
 @spent_on("compile")
 def _kernels(
-    gpu: Gpu, length: str, weight: str, vertex_id: str, parent: str, lanes: int
+    gpu: Gpu, length: str, weight: str, vertex_id: str, parent: str, lanes: int, is_real: bool = False
 ) -> dict[str, Kernel]:
     from sigps.device.linking import link_kernel
 
-    macros = path_macros(length, weight, vertex_id, parent, lanes)
+    macros = path_macros(length, weight, vertex_id, parent, lanes, is_real)
     module = Module(link_kernel("path_lengths", gpu.arch, macros))
     names = "measure_weights_thread_mapped", "begin_labels_thread_mapped", "relax_piles"
     return {name: module.kernel(name) for name in (*names, "store_lengths_thread_mapped")}
 
 
-def path_macros(length: str, weight: str, vertex_id: str, parent: str, lanes: int) -> dict[str, str]:
+def path_macros(
+    length: str, weight: str, vertex_id: str, parent: str, lanes: int, is_real: bool = False
+) -> dict[str, str]:
     """Return what `kernels/cuda/path_lengths.cu` is compiled with, of the names of NumPy's types."""
     return {
         "SIGPS_LENGTH": _c_type(length),
@@ -176,6 +192,7 @@ def path_macros(length: str, weight: str, vertex_id: str, parent: str, lanes: in
         "SIGPS_PARENT": _c_type(parent),
         "SIGPS_THREADS": str(_THREADS),
         "SIGPS_LANES": str(lanes),
+        "SIGPS_REAL": str(int(is_real)),
     }
 
 

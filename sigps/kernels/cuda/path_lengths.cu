@@ -12,8 +12,13 @@
 // Schedule of `relax_piles`: a cooperative launch of blocks that stay resident,
 // and one barrier a round. SIGPS_LANES lanes share a vertex.
 //
+// With SIGPS_REAL labels are lengths alone, as the bits of a double: those of
+// numbers from 0 on have their order. A length is the sum that supersteps
+// make of it, one edge after another, and no larger where its beginning is no
+// larger; so the least is theirs, bit for bit. There are no parents then.
+//
 // Macros: SIGPS_LENGTH (float or double), SIGPS_WEIGHT, SIGPS_ID, SIGPS_PARENT
-// (types in memory), SIGPS_THREADS of a block, SIGPS_LANES.
+// (types in memory), SIGPS_THREADS of a block, SIGPS_LANES; SIGPS_REAL, 0 or 1.
 
 #include "edges.cuh"
 #include "grid.cuh"
@@ -29,6 +34,18 @@ constexpr uint32_t ALL_LANES = ~0u;
 constexpr double MOST_WHOLE = 9007199254740992.0;  // 2**53
 constexpr double LARGEST = 1.7976931348623157e308; // but infinity
 
+__device__ inline Label bits_of(double value) {
+  Label bits;
+  memcpy(&bits, &value, 8);
+  return bits;
+}
+
+__device__ inline double number_of(Label bits) {
+  double value;
+  memcpy(&value, &bits, 8);
+  return value;
+}
+
 // Counters that many warps increment lie in cache lines of their own.
 struct Count {
   alignas(128) uint32_t value;
@@ -39,8 +56,9 @@ struct Count {
 struct Account {
   unsigned long long relaxed;         // edges
   unsigned long long reached;         // vertices that a path leads to
-  unsigned long long least, greatest; // weights
+  unsigned long long least, greatest; // bits of weights, where none is below 0
   uint32_t is_refused;                // what cannot be done exactly
+  uint32_t is_below;                  // a weight, 0
   uint32_t num_rounds;                // of relax_piles
   Count num_near[3];                  // by round
   Count num_far[3];                   // by bucket
@@ -62,7 +80,9 @@ struct Paths {
   uint32_t *near[2];
   uint32_t *far[2];
   Account *account;
-  int64_t unit, longest, width, most;
+  int64_t unit, longest; // of whole lengths
+  int64_t width;         // of a bucket
+  int64_t most;          // the greatest label
   uint32_t num_vertices;
 };
 
@@ -74,6 +94,20 @@ __device__ inline uint32_t spread_warp() {
 }
 
 __device__ inline uint32_t num_warps() { return gridDim.x * blockDim.x / 32; }
+
+// The label of a path that goes on along an edge.
+__device__ inline Label extended(const Paths &paths, Label label,
+                                 SIGPS_WEIGHT weight) {
+  return SIGPS_REAL ? bits_of(number_of(label) + double(weight))
+                    : label + Label(weight) * paths.unit + 1;
+}
+
+// The end of the bucket that begins with a label.
+__device__ inline Label end_of_bucket(const Paths &paths, Label label) {
+  if (!SIGPS_REAL)
+    return label + paths.width;
+  return max(bits_of(number_of(label) + number_of(paths.width)), label + 1);
+}
 
 // Puts the lanes' vertices on a pile. One that two threads improved at once may
 // be on it twice; where a pile is full, the run is refused.
@@ -132,8 +166,8 @@ __device__ inline void relax_near(const Paths &paths, uint32_t count,
       if (j < row.degree) {
         uint64_t position = row.first + uint64_t(j) * row.step;
         v = end_at(paths.out_edges, position);
-        Label weight = Label(__ldcs(&paths.out_weights[position]));
-        Label through = label + weight * paths.unit + 1;
+        Label through =
+            extended(paths, label, __ldcs(&paths.out_weights[position]));
         if (through > paths.most) {
           if (through < __ldcg(&paths.labels[v]))
             account->is_refused = 1; // others write the same
@@ -211,25 +245,29 @@ __device__ inline void take_bucket(const Paths &paths, uint32_t count,
 
 } // namespace
 
-// Finds whether all weights are whole numbers up to 2**53, the least and the
-// greatest. The account begins with zeros, but `least` with its greatest.
+// Finds whether all weights are whole numbers up to 2**53, or else from 0 on,
+// the least and the greatest. The account begins with zeros, but `least` with
+// its greatest.
 extern "C" __global__ void __launch_bounds__(256)
     measure_weights_thread_mapped(const __grid_constant__ Edges edges,
                                   const SIGPS_WEIGHT *weights,
                                   Account *account) {
   unsigned long long least = ~0ull, greatest = 0;
-  bool is_refused = false;
+  bool is_refused = false, is_below = false;
   for (uint64_t v = blockIdx.x * blockDim.x + threadIdx.x; v < edges.num_rows;
        v += gridDim.x * blockDim.x) {
     RowOfEdges row = row_of(edges, v);
     for (uint32_t j = 0; j < row.degree; j++) {
       double weight = double(weights[row.first + uint64_t(j) * row.step]);
-      if (weight >= 0 && weight <= MOST_WHOLE &&
-          double(Label(weight)) == weight) {
-        least = min(least, static_cast<unsigned long long>(weight));
-        greatest = max(greatest, static_cast<unsigned long long>(weight));
-      } else {
+      if (!(weight >= 0 && weight <= MOST_WHOLE &&
+            double(Label(weight)) == weight))
         is_refused = true;
+      if (weight >= 0 && weight <= LARGEST) {
+        auto bits = static_cast<unsigned long long>(bits_of(weight + 0.0));
+        least = min(least, bits);
+        greatest = max(greatest, bits);
+      } else {
+        is_below = true;
       }
     }
   }
@@ -239,6 +277,8 @@ extern "C" __global__ void __launch_bounds__(256)
   }
   if (is_refused)
     account->is_refused = 1;
+  if (is_below)
+    account->is_below = 1;
   if (lane_id() == 0) {
     atomicMin(&account->least, least);
     atomicMax(&account->greatest, greatest);
@@ -258,12 +298,16 @@ extern "C" __global__ void __launch_bounds__(256)
     if (v < n) {
       double length = double(paths.lengths[v]);
       if (length <= LARGEST || length != length) {
-        bool is_whole = length >= 0 && length <= double(paths.longest) &&
-                        double(Label(length)) == length;
+        bool is_exact = SIGPS_REAL
+                            ? bits_of(length) >= 0 && length == length
+                            : length >= 0 && length <= double(paths.longest) &&
+                                  double(Label(length)) == length;
         bool was_sent = paths.sent[v / 32] >> v % 32 & 1;
-        if (!is_whole || (!was_sent && paths.out_edges.degrees[v] > 0))
+        if (!is_exact || (!was_sent && paths.out_edges.degrees[v] > 0))
           paths.account->is_refused = 1;
-        label = is_whole ? Label(length) * paths.unit : UNREACHED;
+        label = !is_exact    ? UNREACHED
+                : SIGPS_REAL ? bits_of(length)
+                             : Label(length) * paths.unit;
       }
       paths.labels[v] = label;
     }
@@ -299,7 +343,7 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, 1)
       }
       Label before = bound;
       bound = found.nearest != UNREACHED ? max(found.nearest, bound) : bound;
-      bound += paths.width;
+      bound = end_of_bucket(paths, bound);
       take_bucket(paths, found.num_far, round, bucket, before, bound);
       bucket++;
     }
@@ -320,10 +364,13 @@ extern "C" __global__ void __launch_bounds__(256)
   for (uint64_t v = blockIdx.x * blockDim.x + threadIdx.x;
        v < paths.num_vertices; v += gridDim.x * blockDim.x) {
     Label label = paths.labels[v];
-    if (label == UNREACHED || (label & (paths.unit - 1)) == 0)
+    bool has_path = SIGPS_REAL ? label < bits_of(double(paths.lengths[v]))
+                               : (label & (paths.unit - 1)) != 0;
+    if (label == UNREACHED || !has_path)
       continue;
     reached++;
-    paths.lengths[v] = SIGPS_LENGTH(label / paths.unit);
+    paths.lengths[v] = SIGPS_REAL ? SIGPS_LENGTH(number_of(label))
+                                  : SIGPS_LENGTH(label / paths.unit);
     if (paths.parents == nullptr)
       continue;
     Label best = UNREACHED;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import host_gpu
@@ -10,7 +11,7 @@ import pytest
 from battery import BATTERY
 from host_kernels import host_kernels
 
-from sigps import Graph, Result, generate, run
+from sigps import Graph, Param, Result, State, Vertex, generate, run
 from sigps.apps import SSSP, WCC
 from sigps.device.linking import link_kernel
 from sigps.engine import fixed_points
@@ -23,6 +24,7 @@ from sigps.engine.gpu.path_lengths import path_macros
 def host_is_gpu(monkeypatch: Any) -> None:
     host_gpu.use_host_as_gpu(monkeypatch)
     monkeypatch.setattr(fixed_points, "LEAST_EDGES", 0)
+    monkeypatch.setattr(fixed_points, "LEAST_REAL_ON_GPU", 0)
 
     def of_paths(gpu: Any, *given: Any) -> Any:
         return host_kernels("path_lengths", path_macros(*given))
@@ -57,6 +59,55 @@ def test_path_lengths(weights: Any, seed: int, precision: Any) -> None:
     for name in ("distance", "parent"):
         assert found[name].tolist() == expected[name].tolist()
     assert found.stats[-1].active == np.isfinite(expected["distance"]).sum() - 1
+
+
+class Lengths(Vertex, message=float):
+    """As SSSP, without parents."""
+
+    source: Param[int] = 5
+    best: State[float] = inf
+
+    def compute(self, messages):
+        received = (
+            (0.0 if self.id == self.source else inf) if self.superstep == 0 else min(messages, default=inf)
+        )
+        if received < self.best:
+            self.best = received
+            for edge in self.out_edges:
+                self.send(edge, self.best + edge.weight)
+        self.vote_to_halt()
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "weights", [[0.1, 0.7, 1.3], [1e-17, 1.0, 3e5, 0.0], [0.1, 1e307], [5e-324, 1e-310]], ids=str
+)
+def test_lengths_with_real_weights(weights: list[float], seed: int) -> None:
+    graph = drawn(weights, seed, directed=seed % 2 == 0)
+    source = int(graph.ids.to_oids(np.arange(1))[0])
+    found, expected = (run(Lengths(source=source), graph, device=device) for device in ("cuda", "python"))
+    assert was_at_once(found)
+    assert found["best"].tolist() == expected["best"].tolist()
+    assert found.stats[-1].active == np.isfinite(expected["best"]).sum() - 1
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@pytest.mark.parametrize(
+    ("weights", "precision"),
+    [([-0.5, 1.0], "double"), ([0.1, 0.7], "single"), ([1e308, 1.5e308], "double")],
+    ids=["below", "single", "long"],
+)
+def test_other_lengths_with_real_weights_go_by_supersteps(weights: list[float], precision: Any) -> None:
+    graph = drawn(weights, 1, directed=True)
+    if weights[0] < 0:  # without circles
+        ends = np.arange(400)
+        graph = Graph.from_edges(ends + 5, ends + 6, weights=np.resize(weights, 400))
+    found, expected = (
+        run(Lengths(source=5), graph, device=device, precision=precision) for device in ("cuda", "python")
+    )
+    assert not was_at_once(found)
+    assert found["best"].tolist() == expected["best"].tolist()
 
 
 @pytest.mark.usefixtures("host_is_gpu")
@@ -97,8 +148,12 @@ def test_components(edges: int) -> None:
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 @pytest.mark.parametrize(
     "types",
-    [("float32", "float32", "int32", "int32", 4), ("float64", "int64", "int64", "int64", 32)],
-    ids=["narrow", "wide"],
+    [
+        ("float32", "float32", "int32", "int32", 4),
+        ("float64", "int64", "int64", "int64", 32),
+        ("float64", "float32", "int32", "int32", 4, True),
+    ],
+    ids=["narrow", "wide", "real"],
 )
 def test_path_lengths_link(types: Any, arch: str) -> None:
     assert b"relax_piles" in link_kernel("path_lengths", arch, path_macros(*types))
@@ -126,10 +181,18 @@ def strips() -> dict[str, Graph]:
     }
 
 
+def graph_ends(graph: Graph) -> tuple[Any, Any]:
+    degrees = np.diff(graph.offsets).astype(np.int64)
+    return np.repeat(graph.ids.to_oids(np.arange(graph.num_vertices)), degrees), graph.ids.to_oids(
+        graph.targets
+    )
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", ["square", "path", "directed", "undirected", "parts"])
-def test_on_a_device(name: str) -> None:
+def test_on_a_device(name: str, monkeypatch: Any) -> None:
     """Four times, since threads meet in another order each time."""
+    monkeypatch.setattr(fixed_points, "LEAST_REAL_ON_GPU", 0)
     graph = strips()[name]
     source = graph.ids.to_oids(np.arange(1)).tolist()[0]
     for precision in ("single", "double"):
@@ -140,3 +203,9 @@ def test_on_a_device(name: str) -> None:
                 assert was_at_once(found)
                 for field in judge.fields:
                     assert np.array_equal(found[field], judge[field])
+    real = Graph.from_edges(*graph_ends(graph), np.random.default_rng(1).random(graph.num_edges))
+    judge = run(Lengths(source=source), real, device="cpu", asynchronous=False)
+    for _ in range(4):
+        found = run(Lengths(source=source), real, device="cuda")
+        assert was_at_once(found)
+        assert np.array_equal(found["best"], judge["best"])
