@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
@@ -53,7 +55,26 @@ for command in (
 def main() -> None:
     """Run the command that the process was started with, and exit."""
     begin_account(import_seconds=process_age())
+    keep_interrupts()
     sys.exit(execute(sys.argv[1:]))
+
+
+def keep_interrupts() -> None:
+    """Raise Ctrl-C again where Python drops it, so that one is enough.
+
+    What is raised in a destructor, or where a weak reference ends, is printed and ignored, KeyboardInterrupt too.
+    """
+    report = sys.unraisablehook
+
+    def hear(dropped: sys.UnraisableHookArgs) -> None:
+        if not issubclass(dropped.exc_type, KeyboardInterrupt):
+            report(dropped)
+            return
+        again = threading.Timer(0.01, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+        again.daemon = True
+        again.start()
+
+    sys.unraisablehook = hear
 
 
 def execute(arguments: Sequence[str]) -> int:

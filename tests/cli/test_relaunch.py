@@ -68,6 +68,20 @@ class Forever(Vertex):
         self.seen += 1
         if self.superstep == 3:
             Path(f"ready-{os.getpid()}").touch()
+
+
+class Dropped:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):  # what is raised in here is printed, and ignored
+            pass
+
+
+class Drops(Forever):
+    def compute(self, messages):
+        super().compute(messages)
+        if self.superstep == 3 and self.id == 40:
+            Dropped()
 """
 
 
@@ -231,6 +245,11 @@ def test_who_asks_for_an_end_gets_one(
     outcome = end_of(process)
     assert outcome.code == code
     assert reported(outcome) == []
+
+
+def test_an_interrupt_that_python_drops_comes_again(folder: Path) -> None:
+    outcome = end_of(start(folder, "--set", "program=program.py:Drops"))
+    assert (outcome.code, outcome.err.strip()) == (130, "interrupted")
 
 
 @pytest.mark.mpi
