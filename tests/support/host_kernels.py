@@ -129,7 +129,9 @@ def _library(file: str, macros: tuple[tuple[str, str], ...]) -> ctypes.CDLL:
     text = text_of(f"{file}.cu")
     headers = (
         "edges.cuh",
-        *re.findall(r'#include "((?:packed_rows|rmat).cuh)"', (FOLDER / f"{file}.cu").read_text()),
+        *re.findall(
+            r'#include "((?:packed_rows|rmat|changing_rows).cuh)"', (FOLDER / f"{file}.cu").read_text()
+        ),
     )
     threads = (Path(__file__).parent / "host_threads.hpp").read_text()
     parts = [threads, _DEVICE, *(text_of(header) for header in headers), text, entries_of(kernels_of(text))]

@@ -1,4 +1,4 @@
-"""Rows of edges in the memory of a GPU that change where they lie (`kernels/cuda/live.cu`).
+"""Rows of edges in the memory of a GPU that change where they lie (`kernels/cuda/changing_rows.cuh`).
 
 Each row lies in one piece with some room behind it, in any order. A batch takes out the edges that it deletes, puts
 those that it inserts behind a row's last, and moves a row that outgrows its room behind all others: a launch, by
@@ -147,7 +147,7 @@ class BatchMemory:
 
     Attributes:
         sides: As they were given.
-        batch: A `Batch` of `live.cu`.
+        batch: A `Batch` of `changing_rows.cuh`.
     """
 
     def __init__(self, sides: tuple[EditedRows, ...], hub_degree: int) -> None:
