@@ -92,8 +92,8 @@ class GpuGraph:
             self.in_degrees = self.incoming.rows.degrees
         self.out_degrees, degrees = self._out_degrees()
         self.num_hubs = int(np.count_nonzero(degrees > HUB_DEGREE)) + (_MORE_HUBS if is_edited else 0)
-        if numbering.is_hosts:
-            degrees = subgraph.out_degrees.astype(np.uint32)
+        if subgraph.gids is not None:  # rows of a part have no edges to other partitions
+            degrees = self._by_lid(subgraph.out_degrees)
             self.out_degrees = cupy.asarray(degrees)
         self.could_send = int(np.count_nonzero(degrees))
         self.most_out_edges = int(degrees.max(initial=0))
@@ -130,9 +130,16 @@ class GpuGraph:
             return self.outgoing.rows.degrees, self.outgoing.degrees_on_host
         if self.is_symmetric:
             return self.in_degrees, self.numbering.in_degrees
-        degrees = np.empty(self.num_owned, np.uint32)
-        degrees[self.numbering.lids_on_host] = self.numbering.subgraph.out_degrees
+        degrees = self._by_lid(self.numbering.subgraph.out_degrees)
         return cupy.asarray(degrees), degrees
+
+    def _by_lid(self, values: NDArray[Any]) -> NDArray[np.uint32]:
+        """Return values of owned vertices, in the host's order, by local id."""
+        if self.numbering.is_hosts:
+            return values.astype(np.uint32)
+        found = np.empty(self.num_owned, np.uint32)
+        found[self.numbering.owned_on_host] = values
+        return found
 
     def _by_source(self, edges: EdgeList) -> PlacedEdges:
         """Lay edges out whose sources may be ghosts; local ids of no vertex get empty rows."""

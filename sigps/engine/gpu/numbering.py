@@ -23,9 +23,10 @@ class Numbering:
     """The local ids of a partition in the memory of a GPU.
 
     Owned vertices come first, in descending order of their in-degree, equal degrees by gid; then ghosts (`GhostLids`).
-    A part of a graph has its owned vertices in this order on the host too. One process's whole graph stands by gid
-    there, and its rows are brought into this order while they are copied. Numbers are found on the host, which has all
-    that they depend on: CuPy would compile a kernel for each step, and a first answer would wait for that.
+    A part of a graph has its owned vertices in this order on the host too, until they are renamed here. One process's
+    whole graph stands by gid there, and its rows are brought into this order while they are copied. Numbers are found
+    on the host, which has all that they depend on: CuPy would compile a kernel for each step, and a first answer would
+    wait for that.
 
     Args:
         xp: NumPy or CuPy.
@@ -58,14 +59,14 @@ class Numbering:
         self.lids = xp.asarray(lids)
 
     def rename(self, lids: Any, in_degrees: NDArray[np.uint32]) -> None:
-        """Give vertices other local ids; before anything else was asked.
+        """Give owned vertices other local ids; before anything else was asked.
 
         Args:
-            lids: What `lids` is to be.
+            lids: What `lids` is to be: ghosts keep theirs, by which other ranks write to them.
             in_degrees: What `in_degrees` is to be.
         """
-        self.lids, self.in_degrees = lids, in_degrees
-        self.lids_on_host = bring(lids, np.dtype(np.uint32))
+        self.lids, self.in_degrees, self.is_hosts = lids, in_degrees, False
+        self.lids_on_host = lids if self._xp is np else bring(lids, np.dtype(np.uint32))
 
     @property
     def subgraph(self) -> Subgraph:
@@ -77,7 +78,18 @@ class Numbering:
     @property
     def host_order(self) -> Any:
         """The index that brings values by local id into the host's order of owned vertices: a slice, or an array."""
-        return slice(0, self.num_owned) if self.is_hosts else self.lids
+        return slice(0, self.num_owned) if self.is_hosts else self.lids[: self.num_owned]
+
+    @property
+    def owned_on_host(self) -> NDArray[np.uint32]:
+        """The local id of each owned vertex, [num_owned], in the order that they have on the host."""
+        return self.lids_on_host[: self.num_owned]
+
+    def host_lids(self) -> Any:
+        """Return the local id that each owned vertex has on the host, [num_owned], int64; made each time."""
+        found = np.empty(self.num_owned, dtype=np.int64)
+        found[self.owned_on_host] = np.arange(self.num_owned)
+        return self._xp.asarray(found)
 
     def host_lid(self, lid: int) -> int:
         """Return the local id that a vertex has on the host. O(num_owned + num_ghosts)."""
@@ -90,30 +102,36 @@ class Numbering:
         if self.is_hosts:
             return self._xp.asarray(self.subgraph.owned_gids)
         gids = np.empty(self.num_owned, dtype=np.int64)
-        gids[self.lids_on_host] = np.arange(self.num_owned)
+        gids[self.owned_on_host] = self.subgraph.owned_gids
         return self._xp.asarray(gids)
 
     @cached_property
     def by_gid(self) -> Any:
         """The local ids of owned vertices in ascending order of their gids, [num_owned], uint32."""
-        return self._xp.asarray(self.subgraph.by_gid.astype(np.uint32)) if self.is_hosts else self.lids
+        if self.subgraph.gids is None:
+            return self.lids
+        return self._xp.asarray(self.owned_on_host[self.subgraph.by_gid])
 
     @cached_property
     def of_all_gids(self) -> Any:
         """The local id of each vertex of the graph, [num_vertices], uint32; NO_VERTEX for those of other ranks."""
         num_vertices = self.subgraph.num_vertices
         check_fits({"where vertices are": 4 * num_vertices})
-        if not self.is_hosts:
+        if self.subgraph.gids is None:
             return self.lids
         lids = np.full(num_vertices, NO_VERTEX, dtype=np.uint32)
-        lids[self.subgraph.owned_gids] = np.arange(self.num_owned, dtype=np.uint32)
+        lids[self.subgraph.owned_gids] = self.owned_on_host
         return self._xp.asarray(lids)
 
     def find(self, gids: NDArray[np.int64]) -> Any:
         """Return the local ids of owned vertices by gid. In a part of a graph O(log owned) each, on the host."""
-        if self.is_hosts:
-            return self._xp.asarray(self.subgraph.local_ids(gids))
-        return self._xp.asarray(self.lids_on_host[gids])
+        host_lids = self.subgraph.local_ids(gids)
+        return self._xp.asarray(host_lids if self.is_hosts else self.lids_on_host[host_lids])
+
+    def halo(self) -> tuple[NDArray[np.int64], ...]:
+        """Return for each rank the local ids of owned vertices that it has as ghosts, in their order there."""
+        lids = self.subgraph.halo
+        return lids if self.is_hosts else tuple(self.lids_on_host[of].astype(np.int64) for of in lids)
 
     def ids(self, *, narrow: bool) -> Any:
         """Return the ids that compute() sees, [num_lids], as int32 or int64."""

@@ -136,7 +136,7 @@ class GpuPeerEngine(GpuEngine):
                 peer["listed"][parity] = theirs[f"listed{parity}"] + 4 * listed
         memory.array("peers", np.uint8).set(peers.view(np.uint8))
         layout: HaloLayout = graph.once(
-            "halo", lambda: lay_out_halo(self._subgraph.halo, graph.num_owned).on_device(cupy.asarray)
+            "halo", lambda: lay_out_halo(graph.numbering.halo(), graph.num_owned).on_device(cupy.asarray)
         )
         listed = graph.once("lists of ghosts", lambda: cupy.asarray(ghosts.listed.astype(np.uint32)))
         lease["first_hot"], lease["num_hot"] = ghosts.hot[0], ghosts.hot[-1] - ghosts.hot[0]

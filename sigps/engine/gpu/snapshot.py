@@ -88,7 +88,7 @@ def save(
         aggregates=aggregates,
         edges=edges,
     )
-    if is_direct or not memory.graph.numbering.is_hosts:  # by gid already
+    if is_direct or memory.graph.numbering.subgraph.gids is None:  # by gid already
         return snapshot
     return replace(snapshot, ends=gids[np.asarray(ends)])
 
@@ -219,7 +219,7 @@ def fill_records(
 
 
 def owned_records(memory: RunMemory, compiled: CudaProgram, parity: int, copier: Copier) -> tuple[Any, ...]:
-    """Return copies of the records of owned vertices, an array a field, of the types that compute() has."""
+    """Return copies of the records of owned vertices in the host's order, of the types that compute() has."""
     raw = copier.take(memory.array(f"records{parity}", np.uint8))
     row = Row(compiled.record_types, compiled.record)
-    return copy_columns(raw, row, slice(0, memory.graph.num_owned))
+    return copy_columns(raw, row, _host_order(copier, memory.graph))

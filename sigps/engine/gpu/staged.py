@@ -129,7 +129,7 @@ class GpuStagedEngine(GpuEngine):
         have_sent = cupy.zeros(graph.num_lids, dtype=cupy.bool_)
         have_sent[:n] = gpu_snapshot.senders(memory, self._control)
         sent = numpy.zeros(n + num_ghosts, dtype=np.uint8)
-        sent[:n] = copier.take(have_sent[:n])
+        sent[:n] = copier.take(have_sent[graph.numbering.host_order])
         records = tuple(
             numpy.concatenate([column, numpy.zeros((num_ghosts, *column.shape[1:]), dtype=column.dtype)])
             for column in gpu_snapshot.owned_records(memory, compiled, parity, copier)

@@ -2,7 +2,8 @@
 
 First come those of owned vertices by local id, then the mirrors of remote neighbours' rows, in the order of
 `NeighborRows`. So a mirrored edge has the same position on a GPU and on CPU cores, and what crosses ranks depends on
-no device. In a part of a graph the owned rows have the host's order, too.
+no device. In a part of a graph the owned rows have the host's order, too, unless it was renamed; then there are no
+mirrors.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class WalkedRows:
         if self._numbering.is_hosts:
             return self._xp.asarray(before)
         lengths = np.empty(before.size - 1, dtype=np.uint64)
-        lengths[self._numbering.lids_on_host] = before[1:] - before[:-1]
+        lengths[self._numbering.owned_on_host] = before[1:] - before[:-1]
         offsets = np.zeros(before.size, dtype=np.uint64)
         np.cumsum(lengths, out=offsets[1:])
         return self._xp.asarray(offsets)
@@ -137,8 +138,8 @@ class WalkedRows:
         return moves.moved(values, *self._orders(xp), backwards=True)
 
     def _orders(self, xp: Any) -> tuple[Any, Any, Any]:
-        """Return where rows of a whole graph begin on the host and here, and the gid of each; arrays of `xp`."""
-        after, gids = self.offsets, self._numbering.gids()
+        """Return where rows begin on the host and here, and the number that each has there; arrays of `xp`."""
+        after, numbers = self.offsets, self._numbering.host_lids()
         if xp is not self._xp:
-            after, gids = self._xp.asnumpy(after), self._xp.asnumpy(gids)
-        return xp.asarray(self._edges.offsets), after, gids
+            after, numbers = self._xp.asnumpy(after), self._xp.asnumpy(numbers)
+        return xp.asarray(self._edges.offsets), after, numbers

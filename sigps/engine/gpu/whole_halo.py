@@ -73,7 +73,7 @@ class WholeHalo:
         assert bounds is not None
         self._graph, self._memory, self._exchange, self._gpu = graph, memory, exchange, gpu
         self._record_bytes = record_bytes
-        self._halo = [cupy.asarray(lids.astype(np.uint32)) for lids in subgraph.halo]
+        self._halo = [cupy.asarray(lids.astype(np.uint32)) for lids in graph.numbering.halo()]
         ghosts = graph.numbering.lids[graph.num_owned :]
         self._ghosts = [ghosts[a:b] for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]
         sizes = [[self._size(lids.size) for lids in of] for of in (self._halo, self._ghosts)]

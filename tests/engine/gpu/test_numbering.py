@@ -38,10 +38,11 @@ def test_local_ids_descend_by_degree_and_then_ascend_by_gid(name: str, size: int
     assert sorted(itertools.chain(*run_ranks(size, check))) == list(range(degrees.size))
 
 
+@pytest.mark.parametrize("is_renamed", [False, True])
 @pytest.mark.parametrize("size", [1, 2, 3])
 @pytest.mark.parametrize("name", NAMES)
 def test_local_ids_gids_and_ids_lead_to_each_other(
-    name: str, size: int, monkeypatch: pytest.MonkeyPatch
+    name: str, size: int, is_renamed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(numbering_module, "check_fits", lambda needed: None)  # there is no GPU
     to_ids = BATTERY[name].build().ids.to_oids
@@ -50,6 +51,14 @@ def test_local_ids_gids_and_ids_lead_to_each_other(
         graph = BATTERY[name].build(group=group)
         part = build_subgraph(graph, partition(graph, size, "hash"), with_outgoing=False)
         numbering = Numbering(np, part)
+        if is_renamed:
+            order = np.random.default_rng(3).permutation(part.num_owned).astype(np.uint32)
+            renamed = np.concatenate([order, np.arange(part.num_owned, numbering.num_lids, dtype=np.uint32)])
+            degrees = np.empty_like(numbering.in_degrees)
+            degrees[order] = numbering.in_degrees
+            ghosts = numbering.lids[part.num_owned :]
+            numbering.rename(renamed[numbering.lids], degrees)
+            np.testing.assert_array_equal(numbering.lids[part.num_owned :], ghosts)
         gids = numbering.gids()
         of_host = np.arange(part.num_vertices) if part.gids is None else part.gids
         ids = numbering.ids(narrow=False)
@@ -58,6 +67,10 @@ def test_local_ids_gids_and_ids_lead_to_each_other(
         np.testing.assert_array_equal(ids[: gids.size], to_ids(gids))
         np.testing.assert_array_equal(numbering.ids(narrow=True), ids)
         np.testing.assert_array_equal(gids[numbering.host_order], part.owned_gids)
+        np.testing.assert_array_equal(part.owned_gids[numbering.host_lids()], gids)
+        assert all(numbering.host_lid(lid) == host for lid, host in enumerate(numbering.host_lids().tolist()))
+        passed = [gids[lids].tolist() for lids in numbering.halo()]
+        assert passed == [part.owned_gids[lids].tolist() for lids in part.halo]
         np.testing.assert_array_equal(gids[numbering.by_gid], np.sort(gids))
         np.testing.assert_array_equal(numbering.find(gids), np.arange(gids.size))
         everywhere = numbering.of_all_gids
