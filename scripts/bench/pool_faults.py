@@ -1,11 +1,12 @@
-"""Kills tenants' processes, clients, workers and servers at random moments, and looks whether anybody else notices.
+"""Kills tenants' processes, ranks, clients, workers and servers at random, and looks whether anybody else notices.
 
 python scripts/bench/pool_faults.py [kills] [seed]
 
 Beside each kill jobs of another tenant run, some of which are joined; their results are compared with those of runs
-alone. Beside a worker they have names, and go on in the next one. After a killed server
-the next one is started: how long until it answers is measured, with bytecode kept as that of an installed package is,
-and the same jobs are submitted to it. At the end no process, no state and no socket may be left.
+alone. Beside a rank one of them has two devices, too; beside a worker, too, and there they have names, and go on in the
+next one. After a killed server the next one is started: how long until it answers is measured, with bytecode kept as
+that of an installed package is, and the same jobs are submitted to it. At the end no process, no state, no socket and
+no memory of MPI may be left.
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ from sigps.serve.client import Client, RemoteJob
 
 POOL = """
 socket: s
-devices: cpu
+devices: [cpu, cpu]
+threads: 1
 quantum: 0.001
 graphs: {rmat: {generator: {rmat: {scale: 10, seed: 1}}}}
 snapshots: states
-tenants: {lab: {own_code: {memory: 1GB}}}
+tenants: {lab: {own_code: {memory: 1GB}}, wide: {own_code: {memory: 1GB, ranks: 2}}}
 """
 
 OWN = """
@@ -46,7 +48,7 @@ class Asleep(Vertex, message=int):
     def compute(self, messages):
         self.vote_to_halt()
 
-Path(f"pid-{os.getpid()}").touch()
+Path(f"pid-{os.getpid()}-{os.environ.get('PMI_RANK', 0)}").touch()
 time.sleep(1000)
 """
 
@@ -57,6 +59,13 @@ WATCHED = [
 ]
 
 
+WIDE = PageRank(iterations=200, tolerance=0.0), "rank"
+
+ENDLESS = PageRank(iterations=10**7, tolerance=0.0)
+
+MEMORY = Path("/dev/shm")
+
+
 class Faults:
     """A server in a folder, and what was seen."""
 
@@ -64,13 +73,14 @@ class Faults:
         self.folder, self.random = folder, random.Random(seed)
         (folder / "pool.yaml").write_text(POOL)
         (folder / "own.py").write_text(OWN)
+        self.memory = set(MEMORY.glob("mpich_shm_*"))
         self.counts: Counter[str] = Counter()
         self.starts: list[float] = []
         self.restarts: list[float] = []
         graph = sigps.generate("rmat", scale=10, seed=1)
         self.expected = [
             sigps.run(program, graph, device="cpu", deterministic=True)[field].tobytes()
-            for program, field in WATCHED
+            for program, field in (*WATCHED, WIDE)
         ]
         self.server = self.start()
 
@@ -81,6 +91,7 @@ class Faults:
         around = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         server = subprocess.Popen(
             command,
+            cwd=self.folder,
             stdout=subprocess.DEVNULL,
             env=around | {"PYTHONPYCACHEPREFIX": str(self.folder / "bytecode")},
         )
@@ -98,15 +109,16 @@ class Faults:
         """Return a client of the server."""
         return sigps.connect(self.folder / "s")
 
-    def watched(self, *, named: bool = False) -> list[RemoteJob]:
-        """Submit the jobs that must not notice anything."""
+    def watched(self, *, named: bool = False, wide: bool = False) -> list[RemoteJob]:
+        """Submit the jobs that must not notice anything; the last one on both devices, where it is wanted."""
         client, about = self.client(), {"tenant": "other", "deterministic": True}
-        names = [f"job-{number}" if named else None for number in range(len(WATCHED))]
-        return [client.submit(p, "rmat", name=n, **about) for n, (p, _) in zip(names, WATCHED, strict=True)]
+        names = [f"job-{number}" if named else None for number in range(len(WATCHED) + 1)]
+        jobs = [client.submit(p, "rmat", name=n, **about) for n, (p, _) in zip(names, WATCHED, strict=False)]
+        return [*jobs, client.submit(WIDE[0], "rmat", ranks=2, name=names[-1], **about)] if wide else jobs
 
     def check(self, jobs: list[RemoteJob]) -> None:
         """Compare their results."""
-        for job, (_, field), expected in zip(jobs, WATCHED, self.expected, strict=True):
+        for job, (_, field), expected in zip(jobs, (*WATCHED, WIDE), self.expected, strict=False):
             self.counts["other jobs"] += 1
             if job.result(120)[field].tobytes() != expected:
                 self.counts["other jobs wrong"] += 1
@@ -124,18 +136,68 @@ class Faults:
         job = self.client().submit(
             "own.py:Asleep", "rmat", params={"mark": ""}, folder=self.folder, tenant="lab"
         )
-        while not (marks := list(self.folder.glob("pid-*"))):
-            time.sleep(0.005)
+        (pid,) = self.marks(1).values()
         others = self.watched()
         self.pause()
-        os.kill(int(marks[0].name.removeprefix("pid-")), signal.SIGKILL)
-        marks[0].unlink()
+        os.kill(pid, signal.SIGKILL)
         try:
             job.result(60)
             self.counts["tenants not named"] += 1
         except sigps.ServerError as error:
             self.counts["tenants not named"] += "SIGKILL" not in str(error)
         self.check(others)
+
+    def marks(self, count: int) -> dict[int, int]:
+        """Return the numbers of own code's processes by rank, once so many have come to their code."""
+        while len(found := list(self.folder.glob("pid-*"))) < count:
+            time.sleep(0.005)
+        for mark in found:
+            mark.unlink()
+        return {int(rank): int(pid) for _, pid, rank in (mark.name.split("-") for mark in found)}
+
+    def kill_own_rank(self) -> None:
+        """Kill one of two processes of own code that have both devices together."""
+        job = self.client().submit(
+            "own.py:Asleep", "rmat", params={"mark": ""}, folder=self.folder, tenant="wide"
+        )
+        pids = self.marks(2)
+        self.kill_one_of(job, pids, self.watched())
+
+    def kill_rank(self) -> None:
+        """Kill a rank of a job of a program that the server has, at any moment from its start."""
+        job = self.client().submit(ENDLESS, "rmat", ranks=2)
+        while len(pids := self.ranks()) < 2:
+            time.sleep(0.005)
+        others = self.watched(wide=True)
+        time.sleep(self.random.random() * 5)
+        self.kill_one_of(job, pids, others)
+
+    def kill_one_of(self, job: RemoteJob, pids: dict[int, int], others: list[RemoteJob]) -> None:
+        """Kill one rank of a job, and look what its error says."""
+        victim = self.random.randrange(2)
+        os.kill(pids[victim], signal.SIGKILL)
+        try:
+            job.result(60)
+            self.counts["ranks not named"] += 1
+        except sigps.SigpsError as error:
+            self.counts["ranks not named"] += "rank" not in str(error)
+            self.counts["ranks named by number"] += f"rank {victim}" in str(error)
+            if f"rank {1 - victim}" in str(error):
+                self.counts["another rank named"] += 1
+                print(error, file=sys.stderr)
+        self.check(others)
+
+    def ranks(self) -> dict[int, int]:
+        """Return the numbers of processes that are ranks of a job, by rank."""
+        found = {}
+        for path in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError, StopIteration):
+                words = (path / "cmdline").read_bytes().split(b"\0")
+                if b"sigps.serve.own_process" in words and _is_in(path / "cwd", self.folder):
+                    around = (path / "environ").read_bytes().split(b"\0")
+                    rank = next(word for word in around if word.startswith(b"PMI_RANK="))
+                    found[int(rank.partition(b"=")[2])] = int(path.name)
+        return found
 
     def kill_client(self) -> None:
         """Kill a process that waits for a job, or submits one, or fetches its result."""
@@ -154,8 +216,8 @@ class Faults:
 
     def kill_worker(self) -> None:
         """Kill the server's worker while jobs with names run, and one without."""
-        lost = self.client().submit(PageRank(iterations=10**7, tolerance=0.0), "rmat", tenant="lost")
-        others = self.watched(named=True)
+        lost = self.client().submit(ENDLESS, "rmat", tenant="lost")
+        others = self.watched(named=True, wide=True)
         self.pause()
         pid = self.server.pid
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text()
@@ -171,9 +233,10 @@ class Faults:
             self.counts["lost jobs not named"] += "SIGKILL" not in str(error)
 
     def kill_server(self) -> None:
-        """Kill the server while jobs run, one with a name and one of own code among them."""
+        """Kill the server while jobs run, one with a name, one on two devices and one of own code among them."""
         client = self.client()
-        client.submit(PageRank(iterations=10**7, tolerance=0.0), "rmat", name="long")
+        client.submit(ENDLESS, "rmat", name="long")
+        client.submit(ENDLESS, "rmat", ranks=2)
         client.submit("own.py:Asleep", "rmat", params={"mark": ""}, folder=self.folder, tenant="lab")
         others = self.watched()
         self.pause()
@@ -186,7 +249,7 @@ class Faults:
         except sigps.SigpsError:
             pass
         self.check(self.watched())
-        named = self.client().submit(PageRank(iterations=10**7, tolerance=0.0), "rmat", name="long")
+        named = self.client().submit(ENDLESS, "rmat", name="long")
         assert named.cancel()
         with contextlib.suppress(CancelledError):
             named.result(60)
@@ -206,6 +269,7 @@ class Faults:
             "bytecode",
         }
         files |= {path.name for path in (self.folder / "states").glob("*")}
+        files |= {path.name for path in set(MEMORY.glob("mpich_shm_*")) - self.memory if not _is_mapped(path)}
         processes = [
             path.parent.name
             for path in Path("/proc").glob("[0-9]*/cwd")
@@ -221,15 +285,32 @@ def _is_in(link: Path, folder: Path) -> bool:
         return False
 
 
+def _is_mapped(file: Path) -> bool:
+    """Tell whether a process has a file in its memory: one of another run."""
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        with contextlib.suppress(OSError):
+            if str(file) in maps.read_text():
+                return True
+    return False
+
+
 def main(kills: int, seed: int) -> None:
     """Kill so often, and print what was seen."""
     with tempfile.TemporaryDirectory() as name:
         faults = Faults(Path(name).resolve(), seed)
-        kinds = [faults.kill_tenant, faults.kill_client, faults.kill_worker, faults.kill_server]
+        weights = {
+            faults.kill_tenant: 2,
+            faults.kill_own_rank: 2,
+            faults.kill_rank: 2,
+            faults.kill_client: 2,
+            faults.kill_worker: 2,
+            faults.kill_server: 1,
+        }
         for _ in range(kills):
-            kind = faults.random.choices(kinds, [2, 2, 2, 1])[0]
+            kind = faults.random.choices(list(weights), list(weights.values()))[0]
             kind()
             faults.counts[kind.__name__] += 1
+            print(f"{faults.counts.total()} {kind.__name__}", file=sys.stderr)
         left = faults.left()
     print(f"{kills} kills, seed {seed}: {dict(sorted(faults.counts.items()))}")
     for what, seconds in (("starts", sorted(faults.starts)), ("new workers", sorted(faults.restarts))):

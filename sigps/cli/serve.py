@@ -46,6 +46,12 @@ def serve(pool_file: str, socket: str | None) -> int:
 @click.option("--tenant", default="", metavar="NAME", help="Whose job it is.")
 @click.option("--priority", type=int, default=0, metavar="N", help="Among the tenant's jobs.")
 @click.option("--name", metavar="NAME", help="Save its state: submitted with this name again, it goes on.")
+@click.option(
+    "--ranks",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Run it on so many of the server's devices together.",
+)
 @click.option("--no-wait", is_flag=True, help="Print the job's number and end.")
 @_socket
 def submit(
@@ -56,6 +62,7 @@ def submit(
     tenant: str,
     priority: int,
     name: str | None,
+    ranks: int | None,
     no_wait: bool,
     socket: str | None,
 ) -> int:
@@ -82,6 +89,7 @@ def submit(
         tenant=tenant,
         priority=priority,
         name=name,
+        ranks=ranks,
         **options,
     )
     if no_wait:

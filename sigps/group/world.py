@@ -18,7 +18,7 @@ from typing import Any
 from sigps.errors import ConfigError
 from sigps.group.ranks import Alone, Group, MPIGroup
 
-__all__ = ["launched_ranks", "world"]
+__all__ = ["launched_rank", "launched_ranks", "world"]
 
 
 @functools.cache
@@ -95,3 +95,12 @@ def launched_ranks(environment: Any) -> int:
         if value.isdigit():
             return int(value)
     return 1
+
+
+def launched_rank(environment: Any) -> int:
+    """Return the number of this rank, from the variables that MPICH and Open MPI set; 0 without them."""
+    for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID"):
+        value = environment.get(name, "")
+        if value.isdigit():
+            return int(value)
+    return 0

@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import inspect
 import logging
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -19,9 +20,11 @@ from typing import Any
 from sigps.errors import ConfigError, SigpsError
 from sigps.model.vertex import Vertex
 
-__all__ = ["import_named", "import_program", "stop_if_imported"]
+__all__ = ["import_named", "import_program", "name_of", "stop_if_imported"]
 
 log = logging.getLogger(__name__)
+
+_OF_FILES = "sigps_program_"
 
 _FORM = "write package.module:Class, as in sigps.apps:PageRank, or path/to/file.py:Class"
 
@@ -81,6 +84,22 @@ def import_named(spec: str, folder: Path | None = None) -> type[Vertex] | Callab
     raise ConfigError(f"program {spec!r}: {place} {what}{hint} {offered}")
 
 
+def name_of(cls: type[Vertex]) -> str | None:
+    """Return what imports a class in another process: of a script its file, else its module; None where nothing does.
+
+    Example:
+        >>> name_of(import_program("sigps.apps:PageRank"))
+        'sigps.apps.pagerank:PageRank'
+    """
+    module = sys.modules.get(cls.__module__)
+    path = getattr(module, "__file__", None)
+    if getattr(module, cls.__qualname__, None) is not cls:
+        return None
+    if cls.__module__ != "__main__" and not cls.__module__.startswith(_OF_FILES):
+        return f"{cls.__module__}:{cls.__qualname__}"
+    return None if path is None else f"{os.path.abspath(path)}:{cls.__qualname__}"
+
+
 def _from_package(spec: str, place: str) -> ModuleType:
     _add_to_path(Path.cwd())
     try:
@@ -105,7 +124,7 @@ def _from_file(spec: str, path: Path) -> ModuleType:
     if not path.is_file():
         raise ConfigError(f"program {spec!r}: there is no file {path}: {_FORM}")
     # A name of its own: a file called random.py must not replace Python's module.
-    name = f"sigps_program_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    name = f"{_OF_FILES}{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     _add_to_path(path.parent)
     description = importlib.util.spec_from_file_location(name, path)
     if description is None or description.loader is None:

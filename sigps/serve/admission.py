@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 from sigps.costs.memory import bytes_of_states, bytes_of_tables, memory
-from sigps.costs.sizes import size_of, turned_size
+from sigps.costs.sizes import even_partition, size_of, turned_size
 from sigps.engine.contract import Share
 from sigps.engine.table import engine_of
 from sigps.errors import ConfigError
@@ -14,16 +14,27 @@ from sigps.graph.graph import Graph
 from sigps.job.preparing import check_program, precision_of
 from sigps.model.vertex import Vertex
 from sigps.serve.job import Estimate
+from sigps.serve.shared_graph import bytes_to_share
 
 __all__ = ["Budget", "estimate"]
 
 _SHARED = ("graph", "as loaded")
 
+_PROCESS_BYTES = 160_000_000
+"""Private memory of a rank that has laid out next to nothing, as `RLIMIT_DATA` counts it: 148 to 157 MB, 39 in use."""
+
 
 def estimate(
-    program: Vertex, graph: Graph, device: str, options: Mapping[str, Any], seconds: float | None
+    program: Vertex,
+    graph: Graph,
+    device: str,
+    options: Mapping[str, Any],
+    seconds: float | None,
+    num_ranks: int = 1,
 ) -> Estimate:
-    """Return what a job will take. Nothing runs; the program is analysed, not compiled.
+    """Return what a job will take, on each of its devices. Nothing runs; the program is analysed, not compiled.
+
+    On several each has a process, whose partition is its own; on CPU cores they share the graph as it is loaded.
 
     Raises:
         CompileError: If compute() cannot be compiled.
@@ -36,18 +47,30 @@ def estimate(
     purposes = memory(
         size,
         derived,
-        1,
+        num_ranks,
         bytes_of_states(program, precision),
         loaded=loaded,
         table_bytes=bytes_of_tables(program),
     )
     if derived is not None:
+        part = even_partition(size.num_vertices, size.num_edges, num_ranks)
         share = Share(
-            size.num_vertices, size.num_edges, len(graph.column_types()), size.directed, 1, size.num_edges
+            part.vertices,
+            part.edges,
+            len(graph.column_types()),
+            size.directed,
+            num_ranks,
+            size.num_edges,
         )
         if of_device := engine_of(device).num_bytes(derived, share):
             purposes.pop("as loaded", None)
             purposes |= of_device
+    if num_ranks > 1:
+        copied = 0
+        if device != "cuda":
+            copied = purposes["as loaded"] = bytes_to_share(graph)
+            purposes["its process"] = _PROCESS_BYTES
+        return Estimate(purposes, sum(purposes.values()) - copied, copied, seconds)
     shared = sum(purposes.get(name, 0) for name in _SHARED)
     return Estimate(purposes, sum(purposes.values()) - shared, shared, seconds)
 

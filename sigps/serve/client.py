@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import time
 from collections.abc import Generator, Mapping
 from typing import Any
 
 from sigps.errors import ConfigError, ServerError
+from sigps.job.importing import name_of
 from sigps.job.result import Result
 from sigps.model.vertex import Vertex
 from sigps.serve.job import JobRow
@@ -62,6 +62,7 @@ class Client:
         tenant: str = "",
         priority: int = 0,
         name: str | None = None,
+        ranks: int | None = None,
         **options: Any,
     ) -> RemoteJob:
         """Hand in a job, as `Pool.submit` does. No code crosses: the server runs its own class of that name.
@@ -78,6 +79,8 @@ class Client:
             tenant: Whose job it is.
             priority: Among the tenant's jobs.
             name: With it the state is saved, as `Pool.submit` says; where the server ends, it is suspended.
+            ranks: On how many of the server's devices it runs together, as `Pool.submit` says; None for one, and for
+                own code for as many as the server's file says.
             options: Of `sigps.run`, as `Pool.submit` takes them.
 
         Raises:
@@ -89,7 +92,7 @@ class Client:
             if params is not None:
                 raise ConfigError("params= goes with the name of a program; an instance has its own")
             params = _params(program)
-            code = _code_of(type(program))
+            code = name_of(type(program))
             program = f"{type(program).__module__}:{type(program).__qualname__}"
         else:
             code = program
@@ -101,7 +104,8 @@ class Client:
             "code": code,
             "folder": where,
         }
-        reply = self.ask("submit", **asked, tenant=tenant, priority=priority, name=name, options=options)
+        about = {"tenant": tenant, "priority": priority, "name": name, "ranks": ranks}
+        reply = self.ask("submit", **asked, **about, options=options)
         return RemoteJob(self, reply["job"], reply["server"])
 
     def jobs(self) -> list[JobRow]:
@@ -220,14 +224,6 @@ class RemoteJob:
 
     def __repr__(self) -> str:
         return f"RemoteJob({self.number}, {self._client.path!r})"
-
-
-def _code_of(cls: type[Vertex]) -> str:
-    """Return what imports a class in another process: of a script its file, else its module."""
-    module = sys.modules.get(cls.__module__)
-    path = getattr(module, "__file__", None)
-    of_file = cls.__module__ == "__main__" or cls.__module__.startswith("sigps_program_")
-    return f"{os.path.abspath(path) if path and of_file else cls.__module__}:{cls.__qualname__}"
 
 
 def _params(program: Vertex) -> dict[str, Any]:

@@ -86,7 +86,7 @@ class Dispatcher:
         self._threads = [ThreadPoolExecutor(_MOST_THREADS, f"sigps {device.name}") for device in self.devices]
         self._working: dict[Run, Future[None]] = {}
         self._ended: deque[JobRow] = deque(maxlen=_SHOWN)
-        self._history: dict[tuple[str, str], tuple[int, float]] = {}
+        self._history: dict[tuple[str, str, int], tuple[int, float]] = {}
         self._times: dict[tuple[str, str, str], Times] = defaultdict(Times)
         self._graph_of_times: dict[tuple[str, str, str], weakref.ref[Graph]] = {}
         self.next_number, self._last = 0, -1
@@ -264,9 +264,9 @@ class Dispatcher:
         """Return how many jobs of each tenant have not ended and are not suspended."""
         return Counter(job.tenant for job in self.competing())
 
-    def mean_seconds(self, program: str, graph: str) -> float | None:
+    def mean_seconds(self, program: str, graph: str, num_devices: int = 1) -> float | None:
         """Return the mean seconds of leases of jobs with a program on a graph that ended; None before the first."""
-        count, total = self._history.get((program, graph), (0, 0.0))
+        count, total = self._history.get((program, graph, num_devices), (0, 0.0))
         return total / count if count else None
 
     def _gather(self, device: SharedDevice, run: Run) -> None:
@@ -336,7 +336,7 @@ class Dispatcher:
                 return
             self._finish(run, numbers)
             ended = [self._ended_as(job, results.get(job.number), error) for job in run.jobs]
-            if results:
+            if results and not run.has_several_devices:
                 self._learn(run, device)
             self.admit()
         for future, result, failed in ended:
@@ -386,7 +386,7 @@ class Dispatcher:
         if not isinstance(error, StateLogError):  # of another job of that name
             forget_state(job)
         if result is not None:
-            key = job.program_name, job.graph_name
+            key = job.program_name, job.graph_name, job.num_devices
             count, total = self._history.get(key, (0, 0.0))
             self._history[key] = count + 1, total + job.lease_seconds
         is_cancelled = isinstance(error, CancelledError)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 
-from sigps.serve.devices import SharedDevice
+from sigps.serve.devices import SharedDevice, Suspended
 from sigps.serve.runs import Run
 
 __all__ = ["GangTurns"]
+
+log = logging.getLogger(__name__)
 
 
 class GangTurns:
@@ -27,15 +30,22 @@ class GangTurns:
         self._run, self._devices = run, devices
 
     def wait(self, save: Callable[[], bool] | None) -> None:
-        """Give all devices back, and wait until it has all again; nothing of such a run is saved.
+        """Give all devices back, and wait until it has all again, or its state is saved.
 
         Raises:
             CancelledError: If the run was cancelled.
+            Suspended: If it was to save its state, and has.
         """
-        self.end()
-        for device in self._devices:
-            while not device.request(self._run):
-                pass
+        run = self._run
+        while True:
+            self.end()
+            if run.is_suspending:
+                if save is not None and save():
+                    raise Suspended
+                run.is_suspending = False
+                log.warning("job %d goes on: its state could not be saved", run.number)
+            if all(device.request(run) for device in self._devices) and not run.is_suspending:
+                return
 
     def end(self) -> None:
         """Give all devices back for now."""

@@ -49,7 +49,7 @@ _LONGEST_WAIT = 10.0
 _LOOK_SECONDS = 0.02
 _PIECE = 1 << 20
 _ARROW = "application/vnd.apache.arrow.file"
-_OF_SUBMIT = ("program", "params", "graph", "tenant", "priority", "name", "options")
+_OF_SUBMIT = ("program", "params", "graph", "tenant", "priority", "name", "ranks", "options")
 
 
 class Answers(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ JobState = Literal["waiting for memory", "preparing", "running", "suspended", "d
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a job will take.
+    """What a job will take, of each of its devices.
 
     Attributes:
         bytes_by_purpose: As `sigps plan` prints them; those of the graph are shared with other jobs on it.
@@ -103,7 +103,7 @@ class Job:
         self.options = options
         self.devices: tuple[str, ...] = ()
         self.num_devices = 1
-        self.kind = tenant, priority, self.program_name, id(graph)
+        self.kind: Hashable = tenant, priority, self.program_name, id(graph)
         self.is_cancelled, self.is_suspending, self.joined = False, False, 0
         self.folder: Path | None = None
         self.future: Future[Result] = Future()

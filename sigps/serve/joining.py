@@ -152,7 +152,12 @@ def why_apart(program: VertexProgram | None, options: Mapping[str, Any], varied:
 
 def is_joinable(job: Job) -> bool:
     """Tell whether a job may run as one with others: its class runs here, and its state is not saved."""
-    if job.program is None or job.folder is not None or job.options.get("trace") is not None:
+    if (
+        job.program is None
+        or job.num_devices > 1
+        or job.folder is not None
+        or job.options.get("trace") is not None
+    ):
         return False
     return not job.program.declaration.edge_states  # results would share their arrays
 

@@ -1,18 +1,19 @@
-"""A job whose program is a tenant's own code: it runs in a process of its own, which the server can end at any time.
+"""A job that runs in a process of its own, or several, which the server can end at any time: of a tenant's own code.
 
-The process shares nothing with the server but the graph, which it can read only. It takes turns as other jobs do, and
+A process shares nothing with the server but the graph, which it can read only. It takes turns as other jobs do, and
 asks for them over a socket; a lease that takes too long ends it. A server passes its result on, and never reads it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import signal
 import socket
 import threading
 import weakref
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -20,9 +21,10 @@ from typing import Any, Protocol
 from sigps.errors import ConfigError, ServerError
 from sigps.graph.graph import Graph
 from sigps.job.result import Result
+from sigps.model.vertex import Vertex
 from sigps.serve.devices import SharedDevice
 from sigps.serve.job import Estimate, Job
-from sigps.serve.own_ranks import OwnProcesses, check_launcher
+from sigps.serve.own_ranks import OwnProcesses, check_launcher, check_ranks
 from sigps.serve.shared_graph import SharedGraph
 from sigps.serve.wire import FrameError, error_of, read_frame, read_tables, result_of, send_frame, send_tables
 
@@ -37,9 +39,9 @@ class OwnCode:
         program: `path/to/file.py:Class` or `package.module:Class`.
         params: Its parameters, plain values.
         folder: Where the process works, and a relative path starts.
-        num_bytes: Of its private memory.
-        lease_seconds: The most that a lease may take.
-        cpu_seconds: The most that all its threads may compute.
+        num_bytes: Of its private memory; None for no limit.
+        lease_seconds: The most that a lease may take; None for no limit.
+        cpu_seconds: The most that all its threads may compute; None for no limit.
         gpu_bytes: Of the GPU on which it runs, its own copy of the graph there among them; 0: it runs on CPU cores.
         num_ranks: On how many devices it runs, a process on each.
     """
@@ -47,15 +49,24 @@ class OwnCode:
     program: str
     params: Mapping[str, Any]
     folder: str
-    num_bytes: int
-    lease_seconds: float
-    cpu_seconds: int
+    num_bytes: int | None
+    lease_seconds: float | None
+    cpu_seconds: int | None
     gpu_bytes: int = 0
     num_ranks: int = 1
 
     def runs_on(self, engine: str) -> bool:
         """Tell whether it runs on such a device."""
         return (engine == "cuda") == (self.gpu_bytes > 0)
+
+    def task(self, options: Mapping[str, Any]) -> tuple[dict[str, Any], bytes]:
+        """Return what its processes are told of it, plain values, and what they are given as bytes; none where empty.
+
+        Args:
+            options: Of the run.
+        """
+        limit = {"device_memory": self.gpu_bytes} if self.gpu_bytes else {}
+        return {"params": dict(self.params), "options": {**options, **limit}}, b""
 
 
 class OwnTurns(Protocol):
@@ -93,7 +104,7 @@ class KeptTables:
 
 
 class OwnJob(Job):
-    """A job in a process of its own. `cancel` ends that at once."""
+    """A job in processes of its own, whose code may be its tenant's. `cancel` ends them at once."""
 
     def __init__(
         self,
@@ -106,10 +117,12 @@ class OwnJob(Job):
         estimate: Estimate,
         options: Mapping[str, Any],
         cancel: Callable[[Job], bool],
+        program: Vertex | None = None,
     ) -> None:
         self.code = code
-        super().__init__(number, None, graph_name, graph, tenant, priority, estimate, options, cancel)
+        super().__init__(number, program, graph_name, graph, tenant, priority, estimate, options, cancel)
         self.num_devices = code.num_ranks
+        self.kind = self.kind, code.num_ranks
         self._processes: OwnProcesses | None = None
         self._ending = threading.Lock()
 
@@ -173,36 +186,18 @@ class OwnJob(Job):
         """Give the processes their task, grant their turns, take what comes of it."""
         assert self._processes is not None
         code, connections = self.code, self._processes.connections
-        task = {
-            "program": code.program,
-            "params": dict(code.params),
-            "folder": code.folder,
-            "memory": code.num_bytes,
-            "cpu_seconds": code.cpu_seconds,
-            "lease_seconds": turns.lease_seconds,
-            "device": device.engine,
-            "threads": device.threads,
-            "options": {**self.options, **({"device_memory": code.gpu_bytes} if code.gpu_bytes else {})},
-            "graph": graph.about,
-        }
-        for connection in connections:
-            send_frame(connection, task)
-            send_tables(connection, [graph.descriptor])
+        self._tell(device, turns.lease_seconds, graph)
+        save = None if self.folder is None else self._save
         most: float | None = None  # until they have the device they keep nobody waiting
         asked = 0
         while True:
-            connection = self._next_to_speak(most)
-            message = read_frame(connection)
-            if message is None:
-                raise ConnectionResetError
-            if isinstance(supersteps := message.get("supersteps"), int):
-                self.supersteps = supersteps
+            connection, message = self._hear(most)
             if message.get("do") == "turn":
                 asked += 1
                 if asked < len(connections):
                     continue
                 asked, self.state = 0, "running"
-                turns.wait(None)
+                turns.wait(save)
                 most = code.lease_seconds
                 for waiting in connections:
                     send_frame(waiting, {"do": "go"})
@@ -212,10 +207,58 @@ class OwnJob(Job):
                 return _sealed(read_tables(connection, message["tables"]))
             elif message.get("do") == "done" and len(connections) > 1:
                 pass  # rank 0 has the result
-            elif message.get("do") == "failed" and isinstance(message.get("error"), str):
-                raise error_of(message)
             else:
                 raise FrameError("a message that is no answer")
+
+    def _tell(self, device: SharedDevice, lease_seconds: float, graph: SharedGraph) -> None:
+        """Give the processes their task."""
+        assert self._processes is not None
+        about, given = self.code.task(self.options)
+        task = {
+            "program": self.code.program,
+            "folder": self.code.folder,
+            "memory": self.code.num_bytes,
+            "cpu_seconds": self.code.cpu_seconds,
+            "lease_seconds": lease_seconds,
+            "device": device.engine,
+            "threads": device.threads,
+            "graph": graph.about,
+            "states": None if self.folder is None else str(self.folder),
+            "num_given": len(given),
+            **about,
+        }
+        with in_memory(given) as descriptor:
+            for connection in self._processes.connections:
+                send_frame(connection, task)
+                send_tables(connection, [graph.descriptor, *([descriptor] if given else [])])
+
+    def _hear(self, seconds: float | None) -> tuple[socket.socket, dict[str, Any]]:
+        """Wait until a process says something; return its connection, and what it says.
+
+        Raises:
+            SigpsError: What the run raised there.
+            OSError: If one has ended, or none has said anything for so long.
+        """
+        connection = self._next_to_speak(seconds)
+        message = read_frame(connection)
+        if message is None:
+            raise ConnectionResetError
+        if isinstance(supersteps := message.get("supersteps"), int):
+            self.supersteps = max(self.supersteps, supersteps)  # of several ranks only the first counts them
+        if message.get("do") == "failed" and isinstance(message.get("error"), str):
+            raise error_of(message)
+        return connection, message
+
+    def _save(self) -> bool:
+        """Let the processes, which all wait for their turn, save the run's state; return whether they have."""
+        assert self._processes is not None
+        connections = self._processes.connections
+        for connection in connections:
+            send_frame(connection, {"do": "save"})
+        answers = [self._hear(None)[1] for _ in connections]
+        if any(answer.get("do") != "turn" for answer in answers):
+            raise FrameError("a message that is no answer")
+        return all(answer.get("saved") is True for answer in answers)
 
     def _next_to_speak(self, seconds: float | None) -> socket.socket:
         """Wait until a process says something; return its connection.
@@ -252,17 +295,19 @@ class OwnJob(Job):
         if not self._processes.ready(1.0):
             return "was ended: it closed its socket"
         found = self._processes.end_of_first()
+        limit = f"may take {self.code.num_bytes:,} bytes (own_code: memory)" if self.code.num_bytes else ""
         if found is None or self.num_devices > 1:
+            died = self._processes.ended_ranks()
+            which = f"rank {died[0]}" if len(died) == 1 else "one"
             return (
-                f"ended before it had a result: one of its {self.num_devices} ranks died; each may take "
-                f"{self.code.num_bytes:,} bytes (own_code: memory)"
+                f"ended before it had a result: {which} of its {self.num_devices} ranks died"
+                f"{limit and '; each '}{limit}"
             )
         if found.si_code == os.CLD_EXITED:
             return f"ended with status {found.si_status} before it had a result"
         if found.si_status == signal.SIGXCPU:
             return f"was ended: it computed for more than {self.code.cpu_seconds:,} s (own_code: cpu_seconds)"
-        name = signal.Signals(found.si_status).name
-        return f"died by {name}; it may take {self.code.num_bytes:,} bytes (own_code: memory)"
+        return f"died by {signal.Signals(found.si_status).name}{limit and '; it '}{limit}"
 
 
 def only_gpus(ordinals: Sequence[int]) -> dict[str, str]:
@@ -270,6 +315,15 @@ def only_gpus(ordinals: Sequence[int]) -> dict[str, str]:
     from sigps.device.cuda import uuid_of
 
     return {**os.environ, "CUDA_VISIBLE_DEVICES": ",".join(map(uuid_of, ordinals))}
+
+
+@contextlib.contextmanager
+def in_memory(given: bytes) -> Iterator[int]:
+    """Yield the descriptor of memory that holds some bytes."""
+    with os.fdopen(os.memfd_create("sigps-given", os.MFD_CLOEXEC), "wb") as file:
+        file.write(given)
+        file.flush()
+        yield file.fileno()
 
 
 def _sealed(descriptors: list[int]) -> KeptTables:
@@ -309,7 +363,6 @@ def check_own_code(
         raise ConfigError(f"lease_seconds={lease_seconds!r} must be seconds above 0")
     if isinstance(cpu_seconds, bool) or not isinstance(cpu_seconds, int) or cpu_seconds < 1:
         raise ConfigError(f"cpu_seconds={cpu_seconds!r} must be whole seconds, at least 1")
-    if isinstance(ranks, bool) or not isinstance(ranks, int) or ranks < 1:
-        raise ConfigError(f"ranks={ranks!r} must be a whole number, at least 1")
+    check_ranks(ranks)
     if ranks > 1:
         check_launcher()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import pickle
 import resource
 import select
 import signal
@@ -21,10 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from sigps.engine.stats import SuperstepStats
-from sigps.group.world import launched_ranks, world
+from sigps.group.world import launched_rank, launched_ranks, world
 from sigps.job.importing import import_program
 from sigps.job.run import run
 from sigps.serve.shared_graph import opened_graph
+from sigps.serve.states import SAVE_SECONDS
 from sigps.serve.wire import (
     FrameError,
     read_frame,
@@ -34,6 +36,7 @@ from sigps.serve.wire import (
     send_tables,
     tables_of,
 )
+from sigps.system.checkpoint.state_log import Checkpoint
 from sigps.system.turns import awaited_word, taking_turns
 
 __all__ = ["main"]
@@ -54,9 +57,15 @@ class AskedTurns:
         return 1
 
     def wait(self, save: Callable[[], bool] | None) -> None:
-        send_frame(self._connection, {"do": "turn", "supersteps": self.supersteps})
-        if read_frame(self._connection) is None:
-            os._exit(1)  # the server is gone
+        saved = False
+        while True:
+            send_frame(self._connection, {"do": "turn", "supersteps": self.supersteps, "saved": saved})
+            reply = read_frame(self._connection)
+            if reply is None:
+                os._exit(1)  # the server is gone
+            if reply["do"] == "go":
+                return
+            saved = save is not None and save()  # where all ranks have, the server ends them
 
     def end(self) -> None:
         send_frame(self._connection, {"do": "end"})
@@ -73,6 +82,7 @@ def main() -> None:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.connect(f"\0{sys.argv[1][1:]}")
         threading.Thread(target=_end_with_server, args=(connection.fileno(),), daemon=True).start()
+        send_frame(connection, {"rank": launched_rank(os.environ)})
     else:
         connection = socket.socket(fileno=int(sys.argv[1]))
         if os.getppid() != int(sys.argv[2]):
@@ -80,16 +90,18 @@ def main() -> None:
     task = read_frame(connection)
     if task is None:
         os._exit(1)
-    (descriptor,) = read_tables(connection, 1)
+    descriptor, *given = read_tables(connection, 2 if task["num_given"] else 1)
     try:
+        _know(task, given)
         limit(task["memory"], task["cpu_seconds"])
         descriptors, supersteps = _ran(task, descriptor, connection)
         send_frame(connection, {"do": "done", "tables": len(descriptors), "supersteps": supersteps})
         if descriptors:
             send_tables(connection, descriptors)
     except MemoryError as error:
-        text = f"{error or 'out of memory'}; its process may take {task['memory']:,} bytes (own_code: memory)"
-        _fail(connection, MemoryError(text))
+        most = task["memory"]
+        limit_text = f"; its process may take {most:,} bytes (own_code: memory)" if most else ""
+        _fail(connection, MemoryError(f"{error or 'out of memory'}{limit_text}"))
     except BaseException as error:  # the client gets it
         _fail(connection, error)
     sys.stdout.flush()
@@ -106,12 +118,22 @@ def _end_with_server(descriptor: int) -> None:
     os._exit(1)
 
 
-def limit(num_bytes: int, cpu_seconds: int) -> None:
+def limit(num_bytes: int | None, cpu_seconds: int | None) -> None:
     """Limit this process: private memory, seconds of all its cores; and let the system end it before others."""
-    resource.setrlimit(resource.RLIMIT_DATA, (num_bytes, num_bytes))
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
+    if num_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_DATA, (num_bytes, num_bytes))
+    if cpu_seconds is not None:
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def _know(task: dict[str, Any], given: Sequence[int]) -> None:
+    """Add to the task what the server gave besides, of a program that it has itself."""
+    sys.path += [folder for folder in task.get("path", ()) if folder not in sys.path]
+    for descriptor in given:
+        with os.fdopen(descriptor, "rb") as file:
+            task |= pickle.loads(os.pread(file.fileno(), task["num_given"], 0))
 
 
 def _ran(task: Mapping[str, Any], descriptor: int, connection: socket.socket) -> tuple[list[int], int]:
@@ -119,7 +141,9 @@ def _ran(task: Mapping[str, Any], descriptor: int, connection: socket.socket) ->
     os.chdir(folder)
     program = import_program(task["program"], folder)(**task["params"])
     graph = opened_graph(descriptor, task["graph"], world())
-    turns = AskedTurns(connection, task["lease_seconds"])
+    turns, saving = AskedTurns(connection, task["lease_seconds"]), dict[str, Any]()
+    if task["states"] is not None:
+        saving = {"checkpoint": Checkpoint(task["states"], seconds=SAVE_SECONDS), "resume": True}
     with taking_turns(turns):
         result = run(
             program,
@@ -127,6 +151,7 @@ def _ran(task: Mapping[str, Any], descriptor: int, connection: socket.socket) ->
             device=task["device"],
             threads=task["threads"],
             progress=turns.record,
+            **saving,
             **task["options"],
         )
     return tables_of(result) if graph.group.rank == 0 else [], result.supersteps

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from sigps.errors import ConfigError
-from sigps.serve.wire import peer_uid
+from sigps.serve.wire import FrameError, peer_uid, read_frame
 
-__all__ = ["OwnProcesses", "check_launcher"]
+__all__ = ["OwnProcesses", "check_launcher", "check_ranks"]
 
 _START_SECONDS = 60.0
 
@@ -39,14 +39,16 @@ class OwnProcesses:
 
     Attributes:
         first: The child of this process: the only one, or the launcher.
-        connections: A socket to each, once `connect` has returned.
+        connections: A socket to each, once `connect` has returned, in any order.
     """
 
     def __init__(self, num_ranks: int, environment: Mapping[str, str]) -> None:
         self._num_ranks = num_ranks
         self._pidfds: list[int] = []
+        self._ranks: list[int] = []  # those of `_pidfds`
         self._listener: socket.socket | None = None
-        command = [sys.executable, "-m", "sigps.serve.own_process"]
+        # -P: a random.py that lies in the current folder is not Python's.
+        command = [sys.executable, "-P", "-m", "sigps.serve.own_process"]
         about: dict[str, Any] = {
             "stdin": subprocess.DEVNULL,
             "stdout": subprocess.DEVNULL,
@@ -85,11 +87,12 @@ class OwnProcesses:
 
         Raises:
             ConnectionResetError: If the launcher has ended.
+            FrameError: If one says that it is another rank than those of the job.
             TimeoutError: If they are not after a minute.
         """
         if self._listener is None:
             return
-        while len(self.connections) < self._num_ranks:
+        while len(self._ranks) < self._num_ranks:
             ready = self.ready(_START_SECONDS, self._listener.fileno())
             if not ready:
                 raise TimeoutError
@@ -104,6 +107,13 @@ class OwnProcesses:
             with ending:
                 self.connections.append(connection)
                 self._pidfds.append(os.pidfd_open(pid))
+            hello = read_frame(connection, _START_SECONDS)
+            if hello is None:
+                raise ConnectionResetError
+            rank = hello.get("rank")
+            if not isinstance(rank, int) or rank not in range(self._num_ranks) or rank in self._ranks:
+                raise FrameError("the number of a rank that is none of the job's")
+            self._ranks.append(rank)
 
     def ready(self, seconds: float | None, *others: int) -> list[int]:
         """Wait until one of the processes ends, or another descriptor can be read; return which can be.
@@ -118,6 +128,12 @@ class OwnProcesses:
             return [found for found, _ in waiting.poll(None if seconds is None else 1000 * seconds)]
         finally:
             os.close(first)
+
+    def ended_ranks(self) -> list[int]:
+        """Return the ranks that have ended; none where there is one process."""
+        ended = set(self.ready(0.0))
+        ranks = zip(self._ranks, self._pidfds[: len(self._ranks)], strict=True)
+        return sorted(rank for rank, pidfd in ranks if pidfd in ended)
 
     def end_of_first(self) -> Any:
         """Return how `first` ended (`os.waitid`), without forgetting it; None where it runs."""
@@ -156,6 +172,16 @@ def check_launcher() -> None:
     _launcher()
     if importlib.util.find_spec("mpi4py") is None:
         raise ConfigError("ranks= needs mpi4py: pip install 'sigps[mpi]'")
+
+
+def check_ranks(ranks: Any) -> None:
+    """Check a number of ranks.
+
+    Raises:
+        ConfigError: If it is none.
+    """
+    if isinstance(ranks, bool) or not isinstance(ranks, int) or ranks < 1:
+        raise ConfigError(f"ranks={ranks!r} must be a whole number, at least 1")
 
 
 def _launcher() -> str:

@@ -13,14 +13,18 @@ from sigps.device.cpu import available_cores
 from sigps.errors import ConfigError, nearest
 from sigps.graph.graph import Graph
 from sigps.graph.load import load
+from sigps.graph.whole import whole_graph
 from sigps.host_memory import bytes_of
+from sigps.job.importing import stop_if_imported
 from sigps.model.vertex import Vertex
 from sigps.serve.admission import estimate
 from sigps.serve.dispatcher import Dispatcher
 from sigps.serve.job import Estimate, Job, JobRow
 from sigps.serve.joining import Joining
+from sigps.serve.known import engine_of_ranks, known_program
 from sigps.serve.overview import Overview
 from sigps.serve.own_code import OwnCode, OwnJob, check_own_code
+from sigps.serve.own_ranks import check_ranks
 from sigps.serve.placing import PlacingPolicy
 from sigps.serve.pool_options import (
     check_choice,
@@ -82,6 +86,7 @@ def pool(
     ...     print(job.result()["level"].tolist())
     [0, 1, 2]
     """
+    stop_if_imported()
     return Pool(devices, memory, quantum, turns, placing, lanes, threads, snapshots)
 
 
@@ -118,18 +123,18 @@ class Pool:
     def graph(self, name: str, source: Graph | str | os.PathLike[str], **options: Any) -> None:
         """Keep a graph under a name; a graph of that name before stays with its jobs.
 
+        A graph whose rows are spread over several ranks is brought to each whole, O(edges) there: all of them call
+        this, each with a pool of its own. So they do with a file, where `mpirun` started them.
+
         Args:
             name: For `submit`.
             source: A graph of one process, or a file.
             options: Of `sigps.load`, for a file.
 
         Raises:
-            ConfigError: If the graph is spread over several ranks.
             GraphError: If the file cannot be read.
         """
-        found = source if isinstance(source, Graph) else load(source, **options)
-        if found.group.size > 1:
-            raise ConfigError("a pool is of one process; this graph is spread over several ranks")
+        found = whole_graph(source if isinstance(source, Graph) else load(source, **options))
         with self._lock:
             self._forget(self._graphs.pop(name, None))
             self._graphs[name] = found
@@ -159,6 +164,7 @@ class Pool:
         weight: float | None = None,
         priority: int = 0,
         name: str | None = None,
+        ranks: int = 1,
         **options: Any,
     ) -> Job:
         """Take a job; it begins when it fits into memory. Jobs that wait for memory begin in order of submission.
@@ -172,6 +178,9 @@ class Pool:
             name: With it the job's state is saved in the pool's folder `snapshots`, every minute and by `suspend`. A
                 job that was suspended when its pool was closed, or whose process was killed, goes on from there when it
                 is submitted with the same name again, to this pool or a later one. Nothing is then sent out of turn.
+            ranks: On how many devices of the pool it runs, a process on each, which `mpirun` starts: each has the edges
+                of a share of the vertices. It has all of them for each lease, together, and its tenant is charged for
+                all. These processes import the program's class, which a file or a module must have.
             options: Of `sigps.run`, but for those that the pool decides, such as `device`.
 
         Raises:
@@ -179,28 +188,22 @@ class Pool:
             CompileError: If compute() cannot be compiled.
         """
         check_job(tenant, weight, priority, options)
+        check_ranks(ranks)
         with self._lock:
             found = self._graph(graph)
         if not isinstance(program, Vertex):
             raise ConfigError(f"submit() takes an instance of a Vertex subclass, not {program!r}")
-        seconds = self._dispatcher.mean_seconds(type(program).__name__, graph)
-        needed = estimate(program, found, self._devices[0].engine, options, seconds)
+        seconds = self._dispatcher.mean_seconds(type(program).__name__, graph, ranks)
+        engine = engine_of_ranks(self._devices, ranks)
+        needed = estimate(program, found, engine, options, seconds, ranks)
+        code = known_program(program, options, ranks, engine) if ranks > 1 else None
         folder = None if name is None else folder_of(self._snapshots, tenant, name)
 
         def make(number: int) -> Job:
             if folder is not None and any(job.folder == folder for job in self._dispatcher.active()):
                 raise ConfigError(f"tenant {tenant!r} has a job named {name!r} already: give another name")
-            job = Job(
-                number,
-                program,
-                graph,
-                found,
-                tenant,
-                priority,
-                needed,
-                dict(options),
-                self._dispatcher.cancel,
-            )
+            about = graph, found, tenant, priority, needed, dict(options), self._dispatcher.cancel
+            job = Job(number, program, *about) if code is None else OwnJob(number, code, *about, program)
             job.folder = folder
             return job
 
@@ -296,11 +299,12 @@ class Pool:
         check_job(tenant, weight, priority, options)
         where = os.path.abspath(folder or os.getcwd())
         check_own_code(program, params or {}, where, lease_seconds, cpu_seconds, ranks)
+        num_bytes = bytes_of(memory, "memory")
         code = OwnCode(
             program,
             dict(params or {}),
             where,
-            bytes_of(memory, "memory"),
+            num_bytes,
             lease_seconds,
             cpu_seconds,
             0 if gpu_memory is None else bytes_of(gpu_memory, "gpu_memory"),
@@ -317,7 +321,7 @@ class Pool:
         if code.gpu_bytes:
             needed = Estimate({"its process": code.gpu_bytes}, code.gpu_bytes, 0, None)
         else:
-            needed = Estimate({"its process": code.num_bytes}, code.num_bytes, bytes_to_share(found), None)
+            needed = Estimate({"its process": num_bytes}, num_bytes, bytes_to_share(found), None)
         return self._take(
             lambda number: OwnJob(
                 number, code, graph, found, tenant, priority, needed, dict(options), self._dispatcher.cancel

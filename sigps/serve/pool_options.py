@@ -115,11 +115,6 @@ def check_job(tenant: Any, weight: Any, priority: Any, options: Mapping[str, Any
         raise ConfigError(f"weight={weight!r} must be a number above 0")
     if isinstance(priority, bool) or not isinstance(priority, int):
         raise ConfigError(f"priority={priority!r} must be a whole number")
-    if "ranks" in options:
-        raise ConfigError(
-            "ranks= is for pool.submit_own('module:Class', ...): on several devices a job has processes of its own, "
-            "which import its program"
-        )
     run_options(options)
     for name in _OF_POOL:
         if name in options:

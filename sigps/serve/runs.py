@@ -17,12 +17,11 @@ from sigps.job.result import Result
 from sigps.job.run import run as run_alone
 from sigps.serve.job import Job, JobState
 from sigps.serve.joining import Times, are_equal, differing, is_joinable, lanes_of, most_lanes, why_apart
+from sigps.serve.states import SAVE_SECONDS
 from sigps.system.checkpoint.state_log import Checkpoint
 from sigps.system.turns import awaited_word, taking_turns
 
 __all__ = ["Joined", "LanesBroken", "Merged", "Run", "copies_of", "results_of"]
-
-_SAVE_SECONDS = 60.0  # from one state log of a job with a name to the next
 
 
 class Joined(Exception):  # noqa: N818  (no error: it goes on in lanes)
@@ -240,4 +239,4 @@ def _saving(job: Job) -> dict[str, Any]:
     """Return the options of a run whose state is saved."""
     if job.folder is None:
         return {}
-    return {"checkpoint": Checkpoint(job.folder, seconds=_SAVE_SECONDS), "resume": True}
+    return {"checkpoint": Checkpoint(job.folder, seconds=SAVE_SECONDS), "resume": True}

@@ -266,6 +266,7 @@ class Server:
             raise ConfigError("partitioner= must be a name: no code crosses the socket")
         if isinstance(priority, bool) or not isinstance(priority, int):
             raise ConfigError(f"priority={priority!r} must be a whole number")
+        ranks = message.get("ranks")
         limits, graph = self._limits(tenant), self._name(message.get("graph"))
         about = {"tenant": tenant, "weight": limits.weight, "priority": priority, **given}
         with self._submitting:  # so that limits hold, and programs are analysed one at a time
@@ -275,10 +276,16 @@ class Server:
                 if message.get("name") is not None:
                     raise ConfigError("name= is not for own code, whose state is not saved: leave it out")
                 own = limits.own_code
+                if ranks not in (None, own.ranks):
+                    raise ConfigError(
+                        f"own code of tenant {tenant!r} runs on {own.ranks} ranks, not {str(ranks)[:40]}: the server's "
+                        "file says so (own_code: ranks)"
+                    )
                 _check_limits(tenant, limits, mine, own.ranks * bytes_of(own.memory, "memory"))
                 job = self._submit_own(message, graph, limits.own_code, about)
             else:
                 program = self._program(message.get("program"), message.get("params"))
+                about["ranks"] = 1 if ranks is None else ranks
                 job = self._pool.submit(program, graph, name=message.get("name"), **about)
             with self._lock:
                 self._jobs[job.number] = job

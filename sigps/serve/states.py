@@ -12,7 +12,10 @@ from urllib.parse import quote
 from sigps.errors import ConfigError
 from sigps.serve.job import Job
 
-__all__ = ["folder_of", "forget_state"]
+__all__ = ["SAVE_SECONDS", "folder_of", "forget_state"]
+
+SAVE_SECONDS = 60.0
+"""From one state log of a job with a name to the next."""
 
 
 def folder_of(snapshots: Path | None, tenant: str, name: Any) -> Path:

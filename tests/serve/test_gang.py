@@ -82,6 +82,7 @@ def run_of(number: int, tenant: str, *, gang: bool = False) -> Any:
         jobs=(job,),
         is_open=False,
         is_cancelled=False,
+        is_suspending=False,
         ends_soon=False,
         awaited=np.zeros(1, np.uint32),
         granted=threading.Semaphore(0),
@@ -219,7 +220,7 @@ def test_what_goes_wrong_on_a_rank_ends_all_of_them_and_no_other_job(tmp_path: P
             assert isinstance(job, OwnJob)
             return job
 
-        with pytest.raises(ServerError, match="one of its 2 ranks died"):
+        with pytest.raises(ServerError, match=r"(rank 0|one) of its 2 ranks died"):
             bad("die").result(120)
         with pytest.raises(GraphError, match="there is no vertex -7"):
             pool.submit_own("sigps.apps:BFS", "rmat", params={"source": -7}, ranks=2).result(120)
@@ -306,8 +307,6 @@ def test_ranks_that_no_pool_could_hold_are_refused() -> None:
             pool.submit_own("sigps.apps:SSSP", "rmat", params={"source": 3}, ranks=3)
         with pytest.raises(ConfigError, match="ranks=0 must be a whole number"):
             pool.submit_own("sigps.apps:SSSP", "rmat", params={"source": 3}, ranks=0)
-        with pytest.raises(ConfigError, match=r"ranks= is for pool\.submit_own"):
-            pool.submit(BFS(source=3), "rmat", ranks=2)
         job = pool.submit_own("sigps.apps:BFS", "rmat", params={"source": 3}, ranks=2)
         assert job.devices == ("cpu 0", "cpu 2")
         job.cancel()
