@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -166,8 +166,9 @@ class Server:
         self._waker.send(b"\0")
 
     def _go_on(self) -> None:
-        """Submit the jobs with a name that the worker before did not end, under their numbers."""
+        """Submit the jobs with a name that the worker before did not end under their numbers; keep what others left."""
         kept, self._pool.on_lost_gpu = self._kept, self._end_for_lost_gpu if self._notes else None
+        self._ended |= kept.results
         for number, question in list(kept.named.items()):
             self._pool.count_jobs_from(number)
             try:
@@ -185,12 +186,14 @@ class Server:
         self._note("lost", why=str(error)[:1000])
         os._exit(70)
 
-    def _note(self, what: str, **about: Any) -> None:
-        """Tell the supervisor something of a job."""
+    def _note(self, what: str, descriptors: Sequence[int] = (), **about: Any) -> None:
+        """Tell the supervisor something of a job, and pass it descriptors."""
         if self._notes is not None:
             try:
                 with self._noting:
-                    send_frame(self._notes, {"do": what, **about})
+                    send_frame(self._notes, {"do": what, "tables": len(descriptors), **about})
+                    if descriptors:
+                        send_tables(self._notes, descriptors)
             except (OSError, FrameError) as error:
                 log.warning("a job is not known to the server's supervisor: %s", error)
 
@@ -400,17 +403,32 @@ class Server:
         return found
 
     def _keep(self, job: Job, future: Future[Result]) -> None:
-        """Keep what came of a job, without its graph; forget the oldest of what is too much."""
+        """Keep what came of a job, without its graph; forget the oldest of what is too much.
+
+        Of a job with a name the supervisor keeps it, too.
+        """
         error = future.exception()
+        found: Ended = future.result() if error is None else reply_of(error)
+        if job.folder is not None and isinstance(found, Result):
+            try:
+                found = KeptTables(tables_of(found))
+            except OSError as error:  # no memory for another copy
+                log.warning("the result of job %d would not outlive this worker: %s", job.number, error)
         with self._lock:
-            self._ended[job.number] = future.result() if error is None else reply_of(error)
+            self._ended[job.number] = found
             self._jobs.pop(job.number, None)
         if job.folder is not None:
-            self._note("ended", job=job.number)
+            passed = found.descriptors if isinstance(found, KeptTables) else ()
+            self._note("ended", passed, job=job.number, reply=found if isinstance(found, dict) else None)
+        forgotten = []
         with self._lock:
             num_bytes = sum(_bytes_of(found) for found in self._ended.values())
             while len(self._ended) > 1 and (len(self._ended) > _ENDED or num_bytes > self.file.result_bytes):
-                num_bytes -= _bytes_of(self._ended.popitem(last=False)[1])
+                number, oldest = self._ended.popitem(last=False)
+                num_bytes -= _bytes_of(oldest)
+                forgotten.append(number)
+        for number in forgotten:
+            self._note("forgot", job=number)
 
 
 def _refuse(connection: socket.socket, error: ConfigError) -> None:

@@ -21,9 +21,10 @@ from typing import Any, NoReturn
 
 from sigps.errors import ServerError, SigpsError
 from sigps.serve.listening import listening
+from sigps.serve.own_code import KeptTables
 from sigps.serve.pool_file import PoolFile
 from sigps.serve.server import Server
-from sigps.serve.wire import FrameError, error_of, read_frame, reply_of, send_frame
+from sigps.serve.wire import FrameError, error_of, read_frame, read_tables, reply_of, send_frame
 from sigps.serve.workers import Kept
 
 __all__ = ["keep_serving"]
@@ -90,8 +91,10 @@ def _take_notes(notes: socket.socket, kept: Kept) -> tuple[bool, dict[str, Any] 
                 failed = note
             elif note["do"] == "lost":
                 lost = f"the GPU can be used no longer by the server's worker: {note['why']}"
+            elif count := note.get("tables"):
+                kept.take(note, KeptTables(read_tables(notes, count)))
             else:
-                kept.take(note)
+                kept.take(note, note.get("reply"))
     return is_ready, failed, lost
 
 

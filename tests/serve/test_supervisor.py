@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import sigps
-from sigps import ConfigError, Graph, ServerError
+from sigps import ConfigError, Graph, GraphError, ServerError
 from sigps.apps import BFS, WCC, PageRank
 from sigps.serve.workers import Kept
 
@@ -81,6 +81,26 @@ def test_a_job_with_a_name_goes_on_in_another_worker_and_others_are_named_as_gon
     assert sorted(path.name for path in served.folder.iterdir()) == ["pool.yaml", "states"]
 
 
+def test_what_came_of_a_job_with_a_name_outlives_the_worker(served: Served) -> None:
+    done = served.client.submit(BFS(source=3), "rmat", name="levels")
+    failed = served.client.submit(BFS(source=-7), "rmat", name="none")
+    unnamed = served.client.submit(BFS(source=3), "rmat")
+    while not all(job.is_done() for job in (done, failed, unnamed)):
+        time.sleep(0.01)
+    served.kill_worker()
+    served.client.jobs()
+    served.kill_worker()
+    expected = sigps.run(BFS(source=3), GRAPH, device="python")
+    for _ in range(2):
+        assert done.result(60)["level"].tolist() == expected["level"].tolist()
+    assert done.result(60).reason == "converged"
+    with pytest.raises(GraphError, match="there is no vertex -7"):
+        failed.result(60)
+    with pytest.raises(ConfigError, match="job 2 is gone"):
+        unnamed.result(60)
+    assert not done.cancel()
+
+
 def test_what_outlives_three_workers_is_given_up(served: Served) -> None:
     named = served.client.submit(ENDLESS, "rmat", name="long")
     waits = served.client.submit(ENDLESS, "rmat", name="waits")
@@ -127,6 +147,16 @@ def test_a_job_that_ended_is_not_kept() -> None:
     kept.take({"do": "suspended", "job": 0})
     kept.take({"do": "ended", "job": 1})
     assert (list(kept.named), kept.suspended, kept.first_number) == ([0], {0}, 2)
+
+
+def test_the_last_results_are_kept_until_the_worker_forgets_them() -> None:
+    kept = Kept("a")
+    for number in range(300):
+        kept.take({"do": "ended", "job": number}, f"result {number}")
+    assert list(kept.results) == list(range(44, 300))
+    kept.take({"do": "forgot", "job": 44})
+    kept.take({"do": "forgot", "job": 3})
+    assert next(iter(kept.results.items())) == (45, "result 45")
 
 
 _ILLEGAL = """
