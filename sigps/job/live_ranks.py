@@ -1,4 +1,7 @@
-"""A monotone program on several ranks of CPU cores whose result goes on from version to version of its graph."""
+"""A program on several ranks of CPU cores whose result goes on from version to version of its graph.
+
+Built for monotone programs and for those of a first arrival.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,8 @@ from sigps.job.updates import Updates
 if TYPE_CHECKING:
     from sigps.compiler.proofs.incremental import Incremental
     from sigps.device.cpu import Threads
+    from sigps.engine.cpu.arrivals_ranks import RankedArrivalEngine
+    from sigps.engine.cpu.following import EdgeChanges
     from sigps.engine.cpu.live_ranks import Carried, RankedLiveEngine
     from sigps.engine.cpu.live_rows import LivePartition
     from sigps.engine.cpu.spending import Spending
@@ -47,13 +52,14 @@ class RankedRun:
     def __init__(
         self, made: Prepared, threads: Threads, found: Incremental, options: Mapping[str, Any]
     ) -> None:
-        self._made, self._threads, self._found, self.why = made, threads, found, found.why
+        self._made, self._threads, self._found, self.why = _reading_all(made), threads, found, found.why
         self._gathers = bool(options.get("gather", True))
         self._graph, self._full_messages = made.graph, 0
-        self._engine: RankedLiveEngine
+        self._engine: RankedLiveEngine | RankedArrivalEngine
         self._assignment: Assignment
-        self._rows: LivePartition | None = None
-        self._inserted = self._deleted = np.empty(0, dtype=np.int64)
+        self._rows: LivePartition
+        self._inserted: RowChanges
+        self._deleted: RowChanges
         self._spending: Spending | None = None
         self._cannot = ""
         self._result: Result | None = None
@@ -93,8 +99,8 @@ class RankedRun:
                 self._engine.begin_at_superstep_0()
                 self._engine.carry_on(self._moved(carried))
         directed = self._graph.directed
-        self._inserted = self._own_targets(given.inserts.sources, given.inserts.targets, directed=directed)
-        self._deleted = self._own_targets(given.deletes.sources, given.deletes.targets, directed=directed)
+        self._inserted = self._own_edges(given.inserts, directed=directed)
+        self._deleted = self._own_edges(given.deletes, directed=directed)
         if guard == "full":
             return "guard='full'"
         if isinstance(guard, str):
@@ -115,7 +121,7 @@ class RankedRun:
             return None
         self._spending = Spending(allowance(guard, self._full_messages))
         shared = SharedSpending(self._engine.exchange, self._spending)
-        stats = self._engine.follow_changes(self._inserted, self._deleted, shared)
+        stats = self._engine.follow_changes(self._local(self._inserted), self._local(self._deleted), shared)
         return None if stats is None or self.obstacle else self._collected(stats)
 
     def given_up(self) -> str:
@@ -139,8 +145,6 @@ class RankedRun:
 
     def _changed_in_place(self, newer: Graph) -> bool:
         """Change the partition's rows where they are; False where it is to be laid out."""
-        from sigps.engine.cpu.live_rows import LivePartition
-
         given, graph = newer.update.given, self._graph
         assert given is not None
         if (
@@ -153,8 +157,6 @@ class RankedRun:
             self._ending_here(newer, edges, inserts=inserts)
             for edges, inserts in ((given.deletes, False), (given.inserts, True))
         )
-        if self._rows is None:
-            self._rows = LivePartition(self._room)
         if not self._have_all(inserted, newer):
             return False
         duplicates = cast("Duplicates", newer.report.duplicates_policy)
@@ -168,7 +170,6 @@ class RankedRun:
         """Let the sources of new edges be ghosts; False where some rank has too few slots."""
         from sigps.engine.partition.subgraph import seen_ids
 
-        assert self._rows is not None
         missing = self._rows.missing(inserted)
         if not newer.group.all_reduce(np.array([missing.size]), "sum")[0]:
             return True
@@ -186,7 +187,9 @@ class RankedRun:
         return stored.at(self._assignment.owner_of(stored.ends) == newer.group.rank)
 
     def _lay_out(self) -> None:
+        from sigps.engine.cpu.arrivals_ranks import RankedArrivalEngine
         from sigps.engine.cpu.live_ranks import RankedLiveEngine
+        from sigps.engine.cpu.live_rows import LivePartition
         from sigps.engine.laid_out import partition_of
         from sigps.system.data_locator import DataLocator
         from sigps.system.message_center import GrowingMessageCenter
@@ -214,16 +217,13 @@ class RankedRun:
         params = tuple(
             f.argument(getattr(made.bound, f.name), made.options.precision) for f in derived.params
         )
-        self._engine = RankedLiveEngine(
-            made.executable.code,
-            params,
-            room,
-            exchange,
-            self._threads,
-            has_witnesses=bool(self._found.witnesses),
-        )
+        given = made.executable.code, params, room, exchange, self._threads
+        if self._found.kind == "monotone":
+            self._engine = RankedLiveEngine(*given, has_witnesses=bool(self._found.witnesses))
+        else:
+            self._engine = RankedArrivalEngine(*given, level=self._found.level)
         self._subgraph, self._assignment, self._exchange = subgraph, assignment, exchange
-        self._rows, self._room = None, room
+        self._rows = LivePartition(room)
         for name, values in [*made.options.initial.items(), *made.options.columns.items()]:
             self._engine.begin(name, subgraph.of_owned(values))
 
@@ -242,21 +242,30 @@ class RankedRun:
 
         return Carried(moved(carried.gids), tuple(moved(values) for values in carried.arrays))
 
-    def _own_targets(self, sources: Any, targets: Any, *, directed: bool) -> NDArray[np.int64]:
-        """Return the distinct gids of this rank's vertices in which these edges end."""
+    def _own_edges(self, edges: Changes, *, directed: bool) -> RowChanges:
+        """Return the edges between vertices of the graph that end in this rank's, by gids."""
         ids, rank = self._graph.ids, self._graph.group.rank
-        if not targets.size:
-            return np.empty(0, dtype=np.int64)
-        ends = [ids.to_gids(targets)] if directed else [ids.to_gids(targets), ids.to_gids(sources)]
-        gids = distinct(np.concatenate(ends))
-        gids = gids[gids >= 0]
-        own: NDArray[np.int64] = gids[self._assignment.owner_of(gids) == rank]
-        return own
+        nothing = np.empty(0, dtype=np.int64)
+        if not edges.size:
+            return RowChanges(nothing, nothing, {})
+        sources, targets = ids.to_gids(edges.sources), ids.to_gids(edges.targets)
+        if not directed:
+            sources, targets = np.concatenate([sources, targets]), np.concatenate([targets, sources])
+        known = (sources >= 0) & (targets >= 0)
+        sources, targets = sources[known], targets[known]
+        is_own = self._assignment.owner_of(targets) == rank
+        return RowChanges(sources[is_own], targets[is_own], {})
+
+    def _local(self, edges: RowChanges) -> EdgeChanges:
+        """Return edges by local ids; -1 where the source of a deleted one is no vertex or ghost here any more."""
+        from sigps.engine.cpu.following import EdgeChanges
+
+        return EdgeChanges(self._rows.local_ids(edges.rows), self._rows.local_ids(edges.ends), {})
 
     def _affected(self) -> Affected:
         """Return what a batch may change, of all ranks."""
         group, subgraph = self._graph.group, self._subgraph
-        gids = distinct(np.concatenate([self._inserted, self._deleted]))
+        gids = distinct(np.concatenate([self._inserted.ends, self._deleted.ends]))
         lids = subgraph.local_ids(gids)
         names = [f.name for f in self._made.bound.declaration.states]
         sizes = self._engine.num_in_edges(lids)
@@ -280,3 +289,15 @@ class RankedRun:
         result = collect(part, self._made.program, self._graph, "cpu", gather=self._gathers)
         self._before, self._result = self._result, result
         return result
+
+
+def _reading_all(made: Prepared) -> Prepared:
+    """Return a run whose pulls do not count on rows in the order of ids: those that change in place are not."""
+    from sigps.compiler.program import EarlyExit
+
+    program, spec = made.executable.program, made.executable.spec
+    assert program is not None
+    if program.early_exit is not EarlyExit.LOWEST:
+        return made
+    program = replace(program, early_exit=EarlyExit.NEVER, key=f"{program.key} reads all")
+    return made._replace(executable=spec.compile(program, made.graph, made.facts, made.manager.rank_on_host))

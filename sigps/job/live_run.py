@@ -357,7 +357,7 @@ def live_run(
     runs_on_gpu = device == "cuda" and graph.group.size == 1 and tolerance is None
     if found.kind == "full" and not runs_on_gpu:
         return None, found.why
-    if graph.group.size > 1 and found.kind != "monotone":
+    if graph.group.size > 1 and found.kind not in ("monotone", "first arrival"):
         return None, f"incremental runs of this kind ({found.kind}) are not built for several ranks"
     if device != "cpu" and not runs_on_gpu:
         return None, f"incremental runs are not built for device={device!r}" + " on several ranks" * (

@@ -15,7 +15,7 @@ from thread_group import ThreadGroup, run_ranks
 
 import sigps
 from sigps import ConfigError, Graph, GraphError, Param, State, Updates, Vertex, VertexId
-from sigps.apps import BFS, SSSP, WCC, KHop, PageRank
+from sigps.apps import BFS, CDLP, SSSP, WCC, KHop, PageRank
 from sigps.job import guard as guards
 from sigps.job.guard import Affected, allowance, refusal
 
@@ -268,16 +268,15 @@ def test_other_programs_on_ranks_and_the_interpreter_run_in_full() -> None:
         with sigps.stream(program, graph, **options) as live:
             result = live.apply(inserts=([0, 3], [2, 4], [0.5, 2.0]))
             assert result.path == "full"
-            name = "distance" if isinstance(program, SSSP) else "level"
+            name = "distance" if isinstance(program, SSSP) else "label"
             found = dict(zip(result.ids.tolist(), result[name].tolist(), strict=True))
             return [found.get(v, -1.0) for v in range(5)], result.why, str(result.changed_ids.tolist())
 
     distances = [0.0, 1.0, 0.5, 1.5, 3.5]
-    assert run_ranks(2, lambda group: of(BFS(source=0), group, device="cpu"))[0] == (
-        [0, 1, 1, 2, 3],
-        "incremental runs of this kind (first arrival) are not built for several ranks",
-        "[2, 3, 4]",
-    )
+    newer = Graph.from_edges([0, 1, 2, 0, 3], [1, 2, 3, 2, 4], [1.0, 1.0, 1.0, 0.5, 2.0])
+    labels, why, _ = run_ranks(2, lambda group: of(CDLP(iterations=2), group, device="cpu"))[0]
+    assert labels == sigps.run(CDLP(iterations=2), newer, device="python")["label"].tolist()
+    assert why == "incremental runs of this kind (fixed rounds) are not built for several ranks"
     assert of(SSSP(source=0), device="python") == (
         distances,
         "the interpreter always runs in full",

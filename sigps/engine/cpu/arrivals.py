@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import heapq
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,10 @@ from sigps.kernels.cpu.arguments import ACTIVE
 from sigps.kernels.cpu.arrivals import ACTS_AGAIN, ACTS_NOW, LOST, WAITS
 from sigps.native.kernel import LoopFaultError
 
-__all__ = ["ArrivalEngine"]
+if TYPE_CHECKING:
+    from sigps.engine.cpu.live_ranks import SharedSpending
 
+__all__ = ["ArrivalEngine", "Calendar"]
 
 _STEP = 3000
 """Messages that take as long as what the interpreter does in a superstep: 0.15 ms."""
@@ -51,6 +53,13 @@ class ArrivalEngine(LiveEngine):
 
     def run(self) -> StatsLog:
         """Run from superstep 0 to the end, or once more so."""
+        self._stand_before_superstep_0()
+        stats = StatsLog(self.lease(1 << 62).stats)
+        if not self._last:
+            self._last = tuple(values.copy() for values in self._state.fields.states)
+        return stats
+
+    def _stand_before_superstep_0(self) -> None:
         state = self._state
         if not self._begin:
             self._begin = tuple(values.copy() for values in state.fields.states)
@@ -63,10 +72,6 @@ class ArrivalEngine(LiveEngine):
         state.superstep, state.senders, state.active = 0, None, None
         state.last = Counters(active=state.fields.status.size)
         self._pulled, self._went_on = None, False
-        stats = StatsLog(self.lease(1 << 62).stats)
-        if not self._last:
-            self._last = tuple(values.copy() for values in state.fields.states)
-        return stats
 
     def take(self, states: Arrays) -> bool:
         """Take nothing: no other engine finds such a fixed point sooner."""
@@ -97,16 +102,25 @@ class ArrivalEngine(LiveEngine):
         """Settle the levels anew; None where that costs more than may be spent, and `run` is to be called."""
         if not spending.take(inserts.sources.size + deletes.sources.size):
             return None
-        levels, calendar, stats = self._levels, _Calendar(), StatsLog()
+        return self._settle_all(self._begun(inserts, deletes), spending)
+
+    def _begun(self, inserts: EdgeChanges, deletes: EdgeChanges) -> Calendar:
+        """Return who looks again because of edges; a source below 0 of a deleted one may have any level."""
+        levels, calendar = self._levels, Calendar()
         sent = levels[inserts.sources]
         calendar.add(sent[sent >= 0] + 1, inserts.targets[sent >= 0])
-        sent = levels[deletes.sources]
-        came = (sent >= 0) & (levels[deletes.targets] == sent + 1)
-        calendar.add(sent[came] + 1, deletes.targets[came])
+        own = levels[deletes.targets]
+        came = (own > 0) & ((deletes.sources < 0) | (levels[deletes.sources] == own - 1))
+        calendar.add(own[came], deletes.targets[came])
+        return calendar
+
+    def _settle_all(self, calendar: Calendar, spending: Spending | SharedSpending) -> StatsLog | None:
+        """Settle levels in ascending order, from who looks again on; None where too little is left."""
+        levels, stats = self._levels, StatsLog()
         seen: list[NDArray[np.int64]] = []
-        while calendar:
-            began, now = time.perf_counter(), calendar.first
-            listed, silenced = calendar.take()
+        while (now := self._next_superstep(calendar)) >= 0:
+            began = time.perf_counter()
+            listed, silenced = calendar.take(now)
             before = levels[listed]
             listed = listed[(before < 0) | (before >= now)]
             before = levels[listed]
@@ -118,7 +132,9 @@ class ArrivalEngine(LiveEngine):
             is_earlier = acts & (before >= 0)
             calendar.silence(before[is_earlier], listed[is_earlier])
             lost = listed[(outcomes == LOST) | (outcomes == WAITS)]
-            changed = np.concatenate([listed[acts | (outcomes == LOST)], silenced])
+            changed = listed[acts | (outcomes == LOST)]
+            ghosts, num_bytes = self._tell_levels(changed, now, calendar)
+            changed = np.concatenate([changed, silenced, ghosts])
             num_sent = self._num_out_edges(changed)
             if not spending.take(edges=num_sent + self._num_edges(lost)):
                 return None
@@ -129,10 +145,20 @@ class ArrivalEngine(LiveEngine):
             calendar.add(later[later >= 0] + 1, lost[later >= 0])
             ran = int(np.count_nonzero(acts | (outcomes == ACTS_AGAIN)))
             seconds = time.perf_counter() - began
-            stats.extend([SuperstepStats(now, "pull", ran, num_sent, 0, seconds, 1.0)])
+            stats.extend([SuperstepStats(now, "pull", ran, num_sent, num_bytes, seconds, 1.0)])
         self._pulled = distinct(np.concatenate([np.empty(0, dtype=np.int64), *seen]))
         self._went_on = False
         return stats
+
+    def _next_superstep(self, calendar: Calendar) -> int:
+        """Return the first superstep that something is in; -1 where there is none."""
+        return calendar.first
+
+    def _tell_levels(
+        self, changed: NDArray[np.int64], superstep: int, calendar: Calendar
+    ) -> tuple[NDArray[np.int64], int]:
+        """Return the ghosts that send in this superstep and did not, or no longer do; and the bytes that it took."""
+        return changed[:0], 0
 
     @property
     def _key_index(self) -> int:
@@ -176,7 +202,7 @@ class ArrivalEngine(LiveEngine):
     _marks: NDArray[np.uint8] = np.empty(0, dtype=np.uint8)
 
 
-class _Calendar:
+class Calendar:
     """Which vertices look again in which superstep, and which no longer send in it."""
 
     def __init__(self) -> None:
@@ -184,13 +210,10 @@ class _Calendar:
         self._looking: dict[int, list[NDArray[np.int64]]] = {}
         self._silenced: dict[int, list[NDArray[np.int64]]] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self._supersteps)
-
     @property
     def first(self) -> int:
-        """The first superstep that something is in."""
-        return self._supersteps[0]
+        """The first superstep that something is in; -1 where there is none."""
+        return self._supersteps[0] if self._supersteps else -1
 
     def add(self, supersteps: NDArray[np.int64], vertices: NDArray[np.int64]) -> None:
         """Let vertices look again, each in its superstep."""
@@ -200,9 +223,10 @@ class _Calendar:
         """Note that vertices no longer send, each in its superstep."""
         self._enter(self._silenced, supersteps, vertices)
 
-    def take(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return those of the first superstep, and take them out: who looks again, each once, and who is silent."""
-        now = heapq.heappop(self._supersteps)
+    def take(self, now: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Take out and return who looks again in a superstep, no later than the first, each once; and who is silent."""
+        if self.first == now:
+            heapq.heappop(self._supersteps)
         none = [np.empty(0, dtype=np.int64)]
         looking, silenced = (np.concatenate(d.pop(now, none)) for d in (self._looking, self._silenced))
         return distinct(looking), silenced

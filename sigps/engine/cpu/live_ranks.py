@@ -31,7 +31,7 @@ from sigps.graph.versions.row_changes import distinct
 from sigps.kernels.cpu.arguments import HALTED
 from sigps.kernels.cpu.live import UNORDERED
 
-__all__ = ["Carried", "RankedLiveEngine", "SharedSpending"]
+__all__ = ["Carried", "OnRanks", "RankedLiveEngine", "SharedSpending"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +83,8 @@ class _LimitedSupersteps:
         return Done((), 0, 0) if self.is_spent else None
 
 
-class RankedLiveEngine(LiveEngine):
-    """An engine of a monotone program on one of several ranks, as long as its partition lasts. Verbs are collective."""
+class OnRanks(LiveEngine):
+    """An engine that goes on on one of several ranks, as long as its partition lasts. Verbs are collective."""
 
     @property
     def exchange(self) -> Exchange:
@@ -104,6 +104,15 @@ class RankedLiveEngine(LiveEngine):
         """Take the edges of another version, with the same vertices and ghosts."""
         super().follow(rows)
         self._state.subgraph.__dict__["pushed"] = rows.outward
+
+    def num_in_edges(self, lids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many in-edges some owned vertices have."""
+        edges = self._state.pull_edges
+        return (edges.stops[lids] - edges.offsets[lids]).astype(np.int64)
+
+
+class RankedLiveEngine(OnRanks):
+    """An engine of a monotone program."""
 
     def add_ghosts(self, lids: NDArray[np.int64], ids: NDArray[np.int64], told: NDArray[np.int64]) -> None:
         """Take further ghosts with the ids that compute() sees; `told` are owned vertices that others took so."""
@@ -144,36 +153,32 @@ class RankedLiveEngine(LiveEngine):
         state.last, state.superstep = Counters(), 1
         self._tell(np.arange(state.subgraph.num_owned), kept.records)
 
-    def num_in_edges(self, lids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how many in-edges some owned vertices have."""
-        edges = self._state.pull_edges
-        return (edges.stops[lids] - edges.offsets[lids]).astype(np.int64)
-
     def can_trim(self) -> bool:
         """Tell whether vertices can be trimmed after deletes."""
         owned = np.arange(self._state.subgraph.num_owned, dtype=np.uint32)
         return bool(self._exchange.gather(np.array([self._adds_to_keys and self._sent_keys(owned)])).all())
 
     def follow_changes(
-        self, inserted: NDArray[np.int64], deleted: NDArray[np.int64], spending: SharedSpending
+        self, inserts: EdgeChanges, deletes: EdgeChanges, spending: SharedSpending
     ) -> StatsLog | None:
         """Go on to the next fixed point; None where it costs more than may be spent, and `run` is to be called.
 
         Args:
-            inserted: Gids of this rank's targets of new edges.
-            deleted: Of deleted ones; none, where it cannot trim.
+            inserts: Edges that end in this rank's vertices, by local ids; a source may be -1: no vertex or ghost here.
+            deletes: Likewise; none, where it cannot trim.
             spending: What may be spent.
         """
         state = self._state
+        inserted, deleted = (distinct(edges.targets.astype(np.uint32)) for edges in (inserts, deletes))
         if not spending.take(inserted.size + deleted.size):
             return None
         trimmed = np.empty(0, dtype=np.uint32)
         if self._exchange.gather(np.array([deleted.size])).any():
-            found = self._trim_together(self._lids(deleted), spending)
+            found = self._trim_together(deleted, spending)
             if found is None:
                 return None
             trimmed = found
-        dirty = distinct(np.concatenate([trimmed, self._lids(inserted)]))
+        dirty = distinct(np.concatenate([trimmed, inserted]))
         incoming = state.pull_edges
         if not spending.take(edges=int((incoming.stops[dirty] - incoming.offsets[dirty]).sum())):
             return None
@@ -181,9 +186,6 @@ class RankedLiveEngine(LiveEngine):
         limited = _LimitedSupersteps(self, spending)
         stats.extend(run_supersteps(self, 1 << 62, self._exchange, fused=limited).stats)
         return None if limited.is_spent else stats
-
-    def _lids(self, gids: NDArray[np.int64]) -> NDArray[np.uint32]:
-        return distinct(self._state.subgraph.local_ids(gids).astype(np.uint32))
 
     def _tell(self, owned: NDArray[Any], records: Arrays) -> NDArray[np.int64]:
         """Write the records of these owned vertices to their ghosts' elements; return the ghosts that got some."""

@@ -42,9 +42,18 @@ class LivePartition:
         )
         return LiveRows(outward, inward, np.empty(0, dtype=np.int64))
 
+    def local_ids(self, gids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the local ids of vertices and ghosts; -1 where one is neither."""
+        found = np.full(gids.size, -1)
+        for known, lids in ((self._gids, self._lids), self._more):
+            if known.size:
+                at = np.minimum(np.searchsorted(known, gids), known.size - 1)
+                found = np.where(known[at] == gids, lids[at], found)
+        return found
+
     def missing(self, edges: RowChanges) -> NDArray[np.int64]:
         """Return the sources of edges, by gid, that are neither vertices nor ghosts of the part; distinct."""
-        return distinct(edges.rows[self._found(edges.rows) < 0])
+        return distinct(edges.rows[self.local_ids(edges.rows) < 0])
 
     def add_ghosts(self, gids: NDArray[np.int64], lids: NDArray[np.int64]) -> None:
         """Take note of further ghosts."""
@@ -72,14 +81,6 @@ class LivePartition:
         self._in = Rewriting(self._in, *back, self._num_owned, self._num_records, duplicates).newer()
         return EdgeChanges(new.rows, new.ends, new.columns)
 
-    def _found(self, gids: NDArray[np.int64]) -> NDArray[np.int64]:
-        found = np.full(gids.size, -1)
-        for known, lids in ((self._gids, self._lids), self._more):
-            if known.size:
-                at = np.minimum(np.searchsorted(known, gids), known.size - 1)
-                found = np.where(known[at] == gids, lids[at], found)
-        return found
-
     def _local(self, edges: RowChanges) -> RowChanges:
-        local = RowChanges(self._found(edges.rows), self._found(edges.ends), edges.columns)
+        local = RowChanges(self.local_ids(edges.rows), self.local_ids(edges.ends), edges.columns)
         return local.at(local.rows >= 0)
