@@ -1,0 +1,64 @@
+"""Leases by the kernels' own text on the host: states and supersteps are the interpreter's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from host_gpu import use_host_as_gpu
+from host_lease import run_leases_by_their_text
+from numpy.typing import NDArray
+
+import sigps
+from sigps import Graph, Vertex
+from sigps.apps import BFS, SSSP, Katz, KCore, MaximalIndependentSet, PageRank
+from sigps.kernels.cuda.lease import HUB_DEGREE
+
+
+def star() -> Graph:
+    """Return a hub whose edges blocks share, and a path behind its last leaf."""
+    leaves = np.arange(1, HUB_DEGREE + 3)
+    path = leaves[-1] + np.arange(12)
+    ends = np.append(np.zeros_like(leaves), path[:-1]), np.append(leaves, path[1:])
+    return Graph.from_edges(*ends, np.ones(ends[0].size), directed=False)
+
+
+GRAPHS = {
+    "grid": lambda: sigps.generate("grid", rows=24, columns=5, weights="random"),
+    "rmat": lambda: sigps.generate("rmat", scale=8, weights="random"),
+    "star": star,
+}
+
+PROGRAMS = {
+    "BFS": lambda: BFS(source=0),
+    "KCore": KCore,
+    "Katz": lambda: Katz(attenuation=1e-4, tolerance=1e-9),
+    "MaximalIndependentSet": MaximalIndependentSet,
+    "PageRank": lambda: PageRank(iterations=4),
+    "SSSP": lambda: SSSP(source=0),
+}
+
+
+def outcome(program: Vertex, graph: Graph, device: str) -> tuple[dict[str, NDArray], list[tuple[int, int]]]:
+    result = sigps.run(program, graph, device=device)
+    return {name: result[name] for name in result.fields}, [(s.active, s.messages) for s in result.stats]
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_lease_is_the_interpreters(program: str, graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, on = PROGRAMS[program], GRAPHS[graph]()
+    expected, supersteps = outcome(made(), on, "python")
+    use_host_as_gpu(monkeypatch)
+    launched = run_leases_by_their_text(monkeypatch)
+    found, taken = outcome(made(), on, "cuda")
+    assert launched
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-12)
+    assert taken == supersteps
+
+
+def test_small_frontiers_have_their_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_host_as_gpu(monkeypatch)
+    launched = run_leases_by_their_text(monkeypatch)
+    sigps.run(BFS(source=0), GRAPHS["grid"](), device="cuda")
+    assert "run_small_frontier" in launched
