@@ -115,7 +115,7 @@ template <class T> static T from_lane(T value, uint32_t lane) {
   return found;
 }
 template <class T> static T __shfl_sync(uint32_t, T value, uint32_t lane) {
-  return from_lane(value, lane);
+  return from_lane(value, lane % 32);
 }
 template <class T> static T __shfl_xor_sync(uint32_t, T value, uint32_t mask) {
   return from_lane(value, (threadIdx.x % 32) ^ mask);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from host_gpu import use_host_as_gpu
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 
 import sigps
 from sigps import Graph, Vertex
-from sigps.apps import BFS, SSSP, Katz, KCore, MaximalIndependentSet, PageRank
+from sigps.apps import BFS, SSSP, Katz, KCore, MaximalIndependentSet
 from sigps.kernels.cuda.lease import HUB_DEGREE
 
 
@@ -24,7 +26,7 @@ def star() -> Graph:
 
 GRAPHS = {
     "grid": lambda: sigps.generate("grid", rows=24, columns=5, weights="random"),
-    "rmat": lambda: sigps.generate("rmat", scale=8, weights="random"),
+    "rmat": lambda: sigps.generate("rmat", scale=7, weights="random"),
     "star": star,
 }
 
@@ -33,24 +35,35 @@ PROGRAMS = {
     "KCore": KCore,
     "Katz": lambda: Katz(attenuation=1e-4, tolerance=1e-9),
     "MaximalIndependentSet": MaximalIndependentSet,
-    "PageRank": lambda: PageRank(iterations=4),
     "SSSP": lambda: SSSP(source=0),
 }
 
 
-def outcome(program: Vertex, graph: Graph, device: str) -> tuple[dict[str, NDArray], list[tuple[int, int]]]:
-    result = sigps.run(program, graph, device=device)
+CASES = [(program, graph, "auto") for program in PROGRAMS for graph in ("grid", "rmat")]
+CASES += [
+    ("BFS", "grid", "push"),
+    ("KCore", "grid", "push"),
+    ("KCore", "star", "auto"),
+    ("BFS", "star", "push"),
+]
+
+
+def outcome(
+    program: Vertex, graph: Graph, device: str, direction: Any = "auto"
+) -> tuple[dict[str, NDArray], list[tuple[int, int]]]:
+    result = sigps.run(program, graph, device=device, direction=direction)
     return {name: result[name] for name in result.fields}, [(s.active, s.messages) for s in result.stats]
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_a_lease_is_the_interpreters(program: str, graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("program", "graph", "direction"), CASES)
+def test_a_lease_is_the_interpreters(
+    program: str, graph: str, direction: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made, on = PROGRAMS[program], GRAPHS[graph]()
     expected, supersteps = outcome(made(), on, "python")
     use_host_as_gpu(monkeypatch)
     launched = run_leases_by_their_text(monkeypatch)
-    found, taken = outcome(made(), on, "cuda")
+    found, taken = outcome(made(), on, "cuda", direction)
     assert launched
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, rtol=1e-12)
@@ -60,5 +73,5 @@ def test_a_lease_is_the_interpreters(program: str, graph: str, monkeypatch: pyte
 def test_small_frontiers_have_their_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     use_host_as_gpu(monkeypatch)
     launched = run_leases_by_their_text(monkeypatch)
-    sigps.run(BFS(source=0), GRAPHS["grid"](), device="cuda")
+    sigps.run(BFS(source=0), GRAPHS["grid"](), device="cuda", direction="push")
     assert "run_small_frontier" in launched
