@@ -2,7 +2,12 @@
 
     mpirun -n 1 python scripts/bench/multi_gpu.py --scales 24 --output one.json
     mpirun -n 2 python scripts/bench/multi_gpu.py --scales 24 --against one.json --output two.json
+    mpirun -n 2 python scripts/bench/multi_gpu.py --scales 25 --weak one.json
 
+With `--weak` a Kronecker graph stands beside one that is smaller as often as ranks are fewer: `weak_efficiency` is the
+time there over the time here. The first run of all on a graph, which partitions and lays it out, has a row of its own,
+with the slowest rank's account; what is compiled by then is in the cache of code. `--device cpu` tries the script where
+there is no GPU.
 Graphs are resident and code is compiled. A run is timed from a barrier to a barrier of all ranks; a
 superstep of PageRank, and of a path, in which one vertex runs and all GPUs pass the inter-GPU barrier, is timed
 by the device. Times are medians of `--repeats`. Levels of the path and the grid are compared with what they must be,
@@ -14,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import time
 from collections.abc import Callable
@@ -38,9 +44,9 @@ class Table:
 
     def __init__(self, given: argparse.Namespace) -> None:
         self._output: Path | None = given.output
-        before = json.loads(given.against.read_text())["rows"] if given.against else []
-        self._before = {(row["work"], row["graph"]): row["milliseconds"] for row in before}
-        found = {"gpu": gpu_name(), "driver": driver_version(), "ranks": GROUP.size}
+        self._before, _ = milliseconds_in(given.against)
+        self._smaller, self._fewer = milliseconds_in(given.weak)
+        found = {"gpu": device_name(), "driver": driver_version(), "ranks": GROUP.size}
         found["transport"] = given.transport
         facts = machine_facts("cuda-core") | found
         self._content = facts | {"commit": given.commit or facts["commit"], "rows": []}
@@ -53,14 +59,37 @@ class Table:
         if before := self._before.get((work, graph)):
             row["times_faster"] = round(before / row["milliseconds"], 3)
         self._content["rows"].append(row)
+        if smaller := self._smaller.get((work, smaller_graph(graph, GROUP.size / self._fewer))):
+            row["weak_efficiency"] = round(smaller / row["milliseconds"], 3)
         rest = "  ".join(f"{name} {value}" for name, value in row.items() if name not in ("work", "graph"))
-        print(f"{graph:10} {work:24} {GROUP.size} GPUs  {rest}", flush=True)
+        print(f"{graph:10} {work:24} {GROUP.size} ranks  {rest}", flush=True)
         if self._output is not None:
             self._output.write_text(json.dumps(self._content, indent=2) + "\n")
 
 
-def gpu_name() -> str:
+def milliseconds_in(file: Path | None) -> tuple[dict[tuple[str, str], float], int]:
+    """Return the milliseconds of an earlier run's rows, by work and graph, and how many ranks it had."""
+    if file is None:
+        return {}, 1
+    content = json.loads(file.read_text())
+    return {(row["work"], row["graph"]): row["milliseconds"] for row in content["rows"]}, content["ranks"]
+
+
+def smaller_graph(name: str, times: float) -> str:
+    """Return the name of the Kronecker graph that is so many times smaller, a power of two; "" where there is none.
+
+    >>> smaller_graph("kron-26", 4.0), smaller_graph("kron-26", 3.0), smaller_graph("path", 2.0)
+    ('kron-24', '', '')
+    """
+    kind, _, scale = name.partition("-")
+    step = math.log2(times)
+    return f"{kind}-{int(scale) - int(step)}" if kind == "kron" and step.is_integer() else ""
+
+
+def device_name() -> str:
     """Return what this rank's GPU is called."""
+    if OPTIONS["device"] == "cpu":
+        return "none: CPU cores"
     from sigps.device.cuda import find_gpu
 
     return find_gpu().name
@@ -105,10 +134,17 @@ def kronecker(scale: int, folder: Path | None) -> sigps.Graph:
 
 def measure_kronecker(graph: sigps.Graph, name: str, table: Table, repeats: int) -> None:
     """Time PageRank's superstep, searches and components."""
+    GROUP.barrier()
     began = time.perf_counter()
-    run(PageRank(iterations=2), graph)
-    if GROUP.rank == 0:
-        print(f"partitioned and laid out in {time.perf_counter() - began:.0f} s", flush=True)
+    first = run(PageRank(iterations=2), graph)
+    accounts = GROUP.all_gather((time.perf_counter() - began, dict(first.account)))
+    slowest, account = max(accounts, key=lambda found: found[0])
+    table.add(
+        "the first run",
+        name,
+        slowest,
+        account={line: round(s, 3) for line, s in account.items() if s > 0.001},
+    )
     results = [run(PageRank(iterations=30), graph) for _ in range(repeats)]
     steps = [s for result in results for s in list(result.stats)[2:-1]]
     seconds = statistics.median(s.seconds for s in steps)
@@ -125,7 +161,7 @@ def measure_kronecker(graph: sigps.Graph, name: str, table: Table, repeats: int)
     whole, result = timed(lambda: run(WCC(), graph), repeats)
     device = sum(s.seconds for s in result.stats)
     table.add("WCC", name, whole, device_ms=round(device * 1e3, 3), supersteps=result.supersteps)
-    if GROUP.size > 1 and OPTIONS["transport"] != "nccl":
+    if GROUP.size > 1 and OPTIONS["transport"] != "nccl" and OPTIONS["device"] == "cuda":
         measure_crossing(graph, name, table)
 
 
@@ -170,9 +206,11 @@ def main() -> None:
     options.add_argument("--graphs", type=Path, help="a folder to keep generated graphs in, for the next run")
     options.add_argument("--output", type=Path, help="the JSON file")
     options.add_argument("--against", type=Path, help="the JSON file of a run with another number of ranks")
+    options.add_argument("--weak", type=Path, help="that of a run with fewer ranks on smaller graphs")
+    options.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     options.add_argument("--commit", help="where this is no checkout")
     given = options.parse_args()
-    OPTIONS["transport"] = given.transport
+    OPTIONS["transport"], OPTIONS["device"] = given.transport, given.device
     table = Table(given)
     measure_path(table)
     if given.grid:
