@@ -25,7 +25,11 @@ __all__ = ["OwnProcesses", "check_launcher", "check_ranks"]
 
 _START_SECONDS = 60.0
 
-_OF_LAUNCHERS = ("PMI_", "PMIX_", "MPI_LOCAL", "HYDI_", "OMPI_")
+_OF_LAUNCHERS = (
+    *("PMI_", "PMIX_", "MPI_LOCAL", "HYDI_"),
+    *("OMPI_COMM_", "OMPI_UNIVERSE_", "OMPI_FIRST_", "OMPI_APP_", "OMPI_NUM_", "OMPI_FILE_"),
+)
+"""How names of variables begin that a launcher gives its ranks; those by which a user tells it something stay."""
 
 
 class OwnProcesses:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import subprocess
 import sys
 import threading
@@ -68,9 +69,13 @@ def act(what):
 '''
 
 
+BESIDE = Path(sys.executable).with_name("mpirun")
+LAUNCHER = str(BESIDE) if BESIDE.exists() else shutil.which("mpirun")
+
+
 @pytest.fixture
 def needs_ranks() -> None:
-    if importlib.util.find_spec("mpi4py") is None or not (Path(sys.executable).parent / "mpirun").exists():
+    if importlib.util.find_spec("mpi4py") is None or LAUNCHER is None:
         pytest.skip("ranks need mpi4py and mpirun: pip install 'sigps[mpi]'")
 
 
