@@ -295,7 +295,7 @@ class Dispatcher:
         here = [other for other in self.running.values() if device.name in other.devices]
         return GpuLoad(
             -missing if missing else budget.free_bytes,
-            seconds=sum(other.estimate.seconds or 1.0 for other in here),
+            seconds=sum((other.estimate.seconds or 1.0) / other.num_devices for other in here),
             programs=tuple(other.program_name for other in here),
         )
 

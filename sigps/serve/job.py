@@ -26,7 +26,8 @@ class Estimate:
         bytes_by_purpose: As `sigps plan` prints them; those of the graph are shared with other jobs on it.
         own_bytes: Those that the job takes by itself.
         graph_bytes: Those that jobs on the same graph, with its edges in the same directions, share.
-        seconds: Of its leases: the mean of jobs with the same program on the same graph that have ended; None before.
+        seconds: Of its leases, on all its devices: the mean of jobs with the same program on the same graph, on as many
+            devices, that have ended; None before.
     """
 
     bytes_by_purpose: Mapping[str, int]
