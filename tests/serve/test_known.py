@@ -12,6 +12,7 @@ import threading
 import time
 from concurrent.futures import CancelledError
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ import sigps
 from sigps import ConfigError, Graph, State, Vertex
 from sigps.apps import BFS, SSSP, WCC, PageRank
 from sigps.cli import main as cli
+from sigps.serve.admission import estimate
 from sigps.serve.job import Job
 from sigps.serve.own_code import OwnJob
 from sigps.serve.pool_file import read_pool_file
@@ -203,6 +205,24 @@ def test_bytes_of_each_device_are_admitted() -> None:
         pool.submit(BFS(source=3), "rmat").result(60)
         with pytest.raises(ConfigError, match="more than the pool has"):
             pool.submit(BFS(source=3), "rmat", ranks=2)  # two processes with Python
+
+
+def test_seconds_that_devices_have_together_are_shared_among_them() -> None:
+    with sigps.pool(["python", "python"], placing="weighted_times") as pool:
+        pool.graph("rmat", GRAPH)
+        both = SimpleNamespace(
+            devices=("python 0", "python 1"),
+            num_devices=2,
+            program_name="both",
+            estimate=SimpleNamespace(seconds=4.0),
+        )
+        needed = estimate(BFS(source=3), GRAPH, "python", {}, None)
+        job: Any = SimpleNamespace(estimate=needed)
+        with pool._lock:
+            pool._dispatcher.running[7] = both  # type: ignore[assignment]
+            loads = [pool._dispatcher._load(number, (0, ""), job) for number in range(2)]
+            del pool._dispatcher.running[7]
+    assert [load.seconds for load in loads] == [2.0, 2.0]
 
 
 SERVER = """
