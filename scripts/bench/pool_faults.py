@@ -75,8 +75,8 @@ class Faults:
         (folder / "own.py").write_text(OWN)
         self.memory = set(MEMORY.glob("mpich_shm_*"))
         self.counts: Counter[str] = Counter()
-        self.starts: list[float] = []
-        self.restarts: list[float] = []
+        self.starts: list[tuple[float, float]] = []  # seconds, and those that it computed
+        self.restarts: list[tuple[float, float]] = []
         graph = sigps.generate("rmat", scale=10, seed=1)
         self.expected = [
             sigps.run(program, graph, device="cpu", deterministic=True)[field].tobytes()
@@ -102,7 +102,7 @@ class Faults:
             except sigps.SigpsError:
                 assert server.poll() is None, "the server ended"
                 time.sleep(0.01)
-        self.starts.append(time.perf_counter() - began)
+        self.starts.append((time.perf_counter() - began, _computed(server.pid)))
         return server
 
     def client(self) -> Client:
@@ -224,7 +224,9 @@ class Faults:
         began = time.perf_counter()
         os.kill(int(children.split()[0]), signal.SIGKILL)
         self.client().jobs()
-        self.restarts.append(time.perf_counter() - began)
+        took = time.perf_counter() - began
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+        self.restarts.append((took, _computed(int(children.split()[0]))))
         self.check(others)
         try:
             lost.result(10)
@@ -278,6 +280,12 @@ class Faults:
         return [*files, *processes]
 
 
+def _computed(pid: int) -> float:
+    """Return the seconds that a process and the children that it has waited for have computed."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
 def _is_in(link: Path, folder: Path) -> bool:
     try:
         return os.readlink(link) == str(folder)
@@ -315,8 +323,12 @@ def main(kills: int, seed: int) -> None:
     print(f"{kills} kills, seed {seed}: {dict(sorted(faults.counts.items()))}")
     for what, seconds in (("starts", sorted(faults.starts)), ("new workers", sorted(faults.restarts))):
         if seconds:
-            middle, longest = seconds[len(seconds) // 2], seconds[-1]
-            print(f"{len(seconds)} {what}: median {middle:.2f} s, longest {longest:.2f} s")
+            middle, longest = seconds[len(seconds) // 2][0], seconds[-1][0]
+            computed = sorted(spent for _, spent in seconds)
+            print(
+                f"{len(seconds)} {what}: median {middle:.2f} s, longest {longest:.2f} s; of the processor "
+                f"{computed[len(computed) // 2]:.2f} and {computed[-1]:.2f} s"
+            )
     print(f"left behind: {left or 'nothing'}")
 
 

@@ -44,8 +44,8 @@ def world() -> Group:
     sys.excepthook = functools.partial(_end_all_ranks, group, sys.excepthook)
     from sigps.group.watch import start_watch
 
+    _unlink_shared_memory(group)  # first: a rank that is killed before leaves the names
     start_watch(group)
-    _unlink_shared_memory(group)
     return group
 
 

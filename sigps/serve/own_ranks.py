@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from typing import Any
 from sigps.errors import ConfigError
 from sigps.serve.wire import FrameError, peer_uid, read_frame
 
-__all__ = ["OwnProcesses", "check_launcher", "check_ranks"]
+__all__ = ["OwnProcesses", "check_launcher", "check_ranks", "forget_memory"]
 
 _START_SECONDS = 60.0
 
@@ -47,7 +48,7 @@ class OwnProcesses:
     """
 
     def __init__(self, num_ranks: int, environment: Mapping[str, str]) -> None:
-        self._num_ranks = num_ranks
+        self._num_ranks, self._began = num_ranks, time.time()
         self._pidfds: list[int] = []
         self._ranks: list[int] = []  # those of `_pidfds`
         self._listener: socket.socket | None = None
@@ -165,6 +166,30 @@ class OwnProcesses:
             connection.close()
         if self._listener is not None:
             self._listener.close()
+            forget_memory(self._began)
+
+
+def forget_memory(since: float) -> None:
+    """Remove the names of memory that MPICH made for ranks that were killed before they had removed them.
+
+    These are files of this user that no process has in its memory.
+
+    Args:
+        since: When the ranks began, in seconds since 1970: older files are not theirs.
+    """
+    for path in Path("/dev/shm").glob("mpich_shm_*"):
+        with contextlib.suppress(OSError):
+            about = path.stat()
+            if about.st_uid == os.getuid() and about.st_ctime > since - 1.0 and not _is_mapped(path):
+                path.unlink()
+
+
+def _is_mapped(path: Path) -> bool:
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        with contextlib.suppress(OSError):
+            if str(path) in maps.read_text():
+                return True
+    return False
 
 
 def check_launcher() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import mmap
 import os
 import shutil
 import signal
@@ -27,6 +28,7 @@ from sigps.cli import main as cli
 from sigps.serve.admission import estimate
 from sigps.serve.job import Job
 from sigps.serve.own_code import OwnJob
+from sigps.serve.own_ranks import forget_memory
 from sigps.serve.pool_file import read_pool_file
 from sigps.serve.server import Server
 from sigps.serve.shared_graph import SharedGraph, opened_graph
@@ -223,6 +225,26 @@ def test_seconds_that_devices_have_together_are_shared_among_them() -> None:
             loads = [pool._dispatcher._load(number, (0, ""), job) for number in range(2)]
             del pool._dispatcher.running[7]
     assert [load.seconds for load in loads] == [2.0, 2.0]
+
+
+def test_names_of_memory_that_killed_ranks_left_are_removed() -> None:
+    folder, began = Path("/dev/shm"), time.time()
+    if not folder.is_dir():
+        pytest.skip("this system has no /dev/shm")
+    left, mapped, other = (
+        folder / f"{kind}_test_{os.getpid()}" for kind in ("mpich_shm_1", "mpich_shm_2", "x")
+    )
+    try:
+        for path in (left, mapped, other):
+            path.write_bytes(bytes(4096))
+        with mapped.open("r+b") as file, mmap.mmap(file.fileno(), 4096):
+            forget_memory(began + 3600)
+            assert left.exists()
+            forget_memory(began)
+            assert [path.exists() for path in (left, mapped, other)] == [False, True, True]
+    finally:
+        for path in (left, mapped, other):
+            path.unlink(missing_ok=True)
 
 
 SERVER = """
