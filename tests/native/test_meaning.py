@@ -15,7 +15,7 @@ from host_cpp import has_compiler
 from sigps import ComputeError, run
 from sigps.native.operators import PROBLEMS
 
-PROGRAMS, AT_ONCE = 1000, 50
+PROGRAMS, AT_ONCE = 600, 50
 ONE = BATTERY["one_vertex"].build()
 
 

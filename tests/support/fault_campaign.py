@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import functools
 import json
 import os
 import random
@@ -117,9 +118,6 @@ class Campaign:
         gathers: Whether the job is a script in which rank 0 gathers and writes the whole result, and not `sigps run`,
             where each rank writes its part.
 
-    Attributes:
-        events: What happens in each rank of a job without a fault.
-        resumed_events: And in one that is resumed: name to count.
     """
 
     def __init__(self, folder: Path, mpirun: str, *, gathers: bool = False) -> None:
@@ -131,18 +129,31 @@ class Campaign:
             code, err = self._run(clean, {}, "--set", f"params.shift={shift}")
             assert code == 0, err
             self._rows[shift] = rows(clean)
-        self.events = [
-            json.loads((self._folder / "clean-1" / f"events-{rank}.json").read_text())
-            for rank in range(RANKS)
-        ]
-        clean = self._folder / "clean-1"
-        code, err = self._run(clean, {}, "--resume")
+
+    @functools.cached_property
+    def events(self) -> list[dict[str, int]]:
+        """What happens in each rank of a job without a fault: name to count."""
+        return self._events_of_clean()
+
+    @functools.cached_property
+    def resumed_events(self) -> list[dict[str, int]]:
+        """And in one that is resumed."""
+        assert self.events
+        code, err = self._run(self._folder / "clean-1", {}, "--resume")
         assert code == 0, err
-        self.resumed_events = [
-            json.loads((clean / f"events-{rank}.json").read_text()) for rank in range(RANKS)
-        ]
-        self._run(self._job("halfway"), asdict(Plant("SIGKILL", 0, "superstep", 60)))
-        assert list((self._folder / "halfway" / "log").glob("*/manifest.msgpack"))
+        return self._events_of_clean()
+
+    def _events_of_clean(self) -> list[dict[str, int]]:
+        clean = self._folder / "clean-1"
+        return [json.loads((clean / f"events-{rank}.json").read_text()) for rank in range(RANKS)]
+
+    @functools.cached_property
+    def _halfway(self) -> Path:
+        """The folder of a job that was killed when it had written a log."""
+        folder = self._job("halfway")
+        self._run(folder, asdict(Plant("SIGKILL", 0, "superstep", 60)))
+        assert list((folder / "log").glob("*/manifest.msgpack"))
+        return folder
 
     def draw(self, count: int, seed: int) -> Iterator[Plant]:
         """Draw faults: names of events and ways in turn, ranks and moments at random."""
@@ -164,7 +175,7 @@ class Campaign:
         (shutil.copytree if older.is_dir() else shutil.copy)(older, folder / "out.csv")
         options = ["--resume"] if plant.event.startswith("resumed ") else []
         if options:
-            shutil.copytree(self._folder / "halfway" / "log", folder / "log")
+            shutil.copytree(self._halfway / "log", folder / "log")
         found = []
         given = asdict(plant) | {"event": plant.event.removeprefix("resumed ")}
         code, err = self._run(folder, given, *options)
@@ -299,6 +310,7 @@ def main() -> int:
         campaign = Campaign(Path(folder), mpirun, gathers=options.gather)
         plants = list(campaign.draw(options.faults, options.seed))
         counts: collections.Counter[str] = collections.Counter()
+        assert campaign._halfway  # before several threads ask for it
         for plant, found in zip(plants, pool.map(campaign.judge, range(len(plants)), plants), strict=True):
             counts.update(["faults", *{text.split(":")[0] for text in found}])
             print(plant, found or "well", flush=True)

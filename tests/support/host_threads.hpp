@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csetjmp>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -37,22 +38,34 @@ static struct {
 
 struct Fiber {
   ucontext_t context;
+  jmp_buf at; // where it goes on: swapcontext() would ask the system each time
   std::vector<char> stack;
-  bool is_done;
+  bool has_begun, is_done;
 };
 static Fiber fibers[SIGPS_THREADS];
-static ucontext_t of_all;
+static jmp_buf next_turn;
 static std::function<void()> work;
 
 static void take_turns() {
   uint32_t mine = threadIdx.x;
-  swapcontext(&fibers[mine].context, &of_all);
+  if (_setjmp(fibers[mine].at) == 0)
+    _longjmp(next_turn, 1);
   threadIdx.x = mine;
 }
 
 static void run_fiber() {
   work();
   fibers[threadIdx.x].is_done = true;
+  _longjmp(next_turn, 1);
+}
+
+static void give_turn(Fiber &fiber) {
+  if (_setjmp(next_turn) != 0)
+    return;
+  if (fiber.has_begun)
+    _longjmp(fiber.at, 1);
+  fiber.has_begun = true;
+  setcontext(&fiber.context);
 }
 
 static void run_block(std::function<void()> each) {
@@ -62,8 +75,7 @@ static void run_block(std::function<void()> each) {
     fiber.stack.resize(1 << 16);
     fiber.context.uc_stack.ss_sp = fiber.stack.data();
     fiber.context.uc_stack.ss_size = fiber.stack.size();
-    fiber.context.uc_link = &of_all;
-    fiber.is_done = false;
+    fiber.has_begun = fiber.is_done = false;
     makecontext(&fiber.context, run_fiber, 0);
   }
   for (bool all_done = false; !all_done;) {
@@ -71,7 +83,7 @@ static void run_block(std::function<void()> each) {
     for (uint32_t i = 0; i < SIGPS_THREADS; i++) {
       threadIdx.x = i;
       if (!fibers[i].is_done)
-        swapcontext(&of_all, &fibers[i].context);
+        give_turn(fibers[i]);
       all_done = all_done && fibers[i].is_done;
     }
   }

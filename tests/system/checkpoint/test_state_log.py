@@ -56,18 +56,25 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name[-8:] for path in files.find_logs(folder))
 
 
+TWO_RUNS = [
+    ((1, "cpu", "edges"), (1, "cpu", "edges")),
+    ((3, "cpu", "edges"), (2, "cpu", "hash")),
+    ((1, "cpu", "edges"), (4, "cpu", "metis")),
+    ((2, "cpu", "hash"), (3, "python", "bfs")),
+    ((4, "python", "function"), (1, "cpu", "edges")),
+    ((2, "python", "edges"), (3, "python", "vertices")),
+]
+"""Ranks, device and partitioner of the run that writes a log, and of the run that goes on from it."""
+
+
 @pytest.mark.parametrize(
-    ("first", "second"),
+    ("name", "first", "second"),
     [
-        ((1, "cpu", "edges"), (1, "cpu", "edges")),
-        ((3, "cpu", "edges"), (2, "cpu", "hash")),
-        ((1, "cpu", "edges"), (4, "cpu", "metis")),
-        ((2, "cpu", "hash"), (3, "python", "bfs")),
-        ((4, "python", "function"), (1, "cpu", "edges")),
-        ((2, "python", "edges"), (3, "python", "vertices")),
+        (name, *TWO_RUNS[way])
+        for i, name in enumerate(programs.PROGRAMS)
+        for way in range(i % 2, len(TWO_RUNS), 2)  # every second, the others for the next program
     ],
 )
-@pytest.mark.parametrize("name", programs.PROGRAMS)
 def test_another_run_goes_on_from_a_log(name: str, first: Any, second: Any, tmp_path: Path) -> None:
     program = made(name)
 
