@@ -166,7 +166,13 @@ class Subgraph:
     @cached_property
     def by_gid(self) -> NDArray[np.int64]:
         """Owned local ids in ascending order of their gids, [num_owned]."""
-        return np.argsort(self.owned_gids)
+        gids = self.owned_gids
+        first = int(gids.min(initial=self.num_vertices))
+        if gids.size == 0 or int(gids.max()) - first + 1 > gids.size:
+            return np.argsort(gids)
+        order = np.empty(gids.size, dtype=np.int64)  # of vertices that follow on one another
+        order[gids - first] = np.arange(gids.size)
+        return order
 
     @cached_property
     def sorted_gids(self) -> NDArray[np.int64]:
@@ -320,8 +326,8 @@ def _part(graph: Graph, assignment: Assignment, with_outgoing: bool, num_threads
     ghosts = ghosts[degree_order(uses[ghosts])]
     del uses
     owners = assignment.owner_of(ghosts)
-    ghosts = ghosts[np.argsort(owners, kind="stable")]
-    ghost_bounds = np.searchsorted(np.sort(owners), np.arange(group.size + 1))
+    ghosts = ghosts[np.argsort(owners.astype(np.uint16), kind="stable")]  # 16 bits are sorted by their digits
+    ghost_bounds = np.append(0, np.cumsum(np.bincount(owners, minlength=group.size)))
     local_of[ghosts] = np.arange(owned.size, owned.size + ghosts.size)
 
     outgoing, out_degrees = None, None

@@ -60,6 +60,7 @@ def test_partitions_hold_every_vertex_and_edge_once_and_their_halos_meet(name: s
         for rank, (graph, assignment, part) in enumerate(parts):
             gids = part.gids
             assert gids is not None
+            np.testing.assert_array_equal(part.by_gid, np.argsort(part.owned_gids))
             assert (assignment.owner_of(part.owned_gids) == rank).all()
             in_edges = edges_of(part.incoming, part.owned_gids, gids)
             incoming.update((u, v, w) for v, u, w in in_edges)
