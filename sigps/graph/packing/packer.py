@@ -85,6 +85,8 @@ class PackableRows:
     def sampled_bytes(self, num_samples: int) -> float:
         """Return about how many bytes the pages take, without columns, by that many short pages."""
         num_arcs = int(self._own_offsets[-1])
+        if num_arcs == 0:
+            return 0.0
         taken, seen = 0, 0
         for begin in np.linspace(0, num_arcs, num_samples, endpoint=False).astype(np.uint64):
             first = int(np.searchsorted(self._own_offsets, begin, side="right")) - 1

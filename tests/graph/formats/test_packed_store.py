@@ -140,6 +140,11 @@ class TestSize:
             assert packed_store.OpenStore(tmp_path / order).header.packing.order == order
             assert fingerprint(open_store(tmp_path / order)) == fingerprint(graph)
 
+    def test_a_graph_without_edges_is_packed(self, tmp_path):
+        Graph.from_edges([], [], vertices=[5, 7]).save(tmp_path / "none.sigps", packed=True)
+        opened = open_store(tmp_path / "none.sigps")
+        assert (opened.num_edges, np.asarray(opened.ids.to_oids(np.arange(2))).tolist()) == (0, [5, 7])
+
     def test_bytes_an_arc(self, tmp_path):
         graph = generate("rmat", scale=16, seed=1)
         graph.save(tmp_path / "g.sigps", packed=True)
