@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from sigps.graph.degrees import degree_order
 
-
 # Of 16 bits two digits are sorted, one after the other: degrees that agree in one of them, and in none.
 DEGREES = st.integers(0, 5) | st.sampled_from([65_535, 65_536, 65_541, 131_072, 131_077])
 
