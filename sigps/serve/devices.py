@@ -252,7 +252,7 @@ class RunTurns:
         device: SharedDevice,
         lease_seconds: float,
         preparing: threading.Lock,
-        first_lease: Callable[[], int] = lambda: 1,
+        first_lease: Callable[[], tuple[int, bool]] = lambda: (1, False),
     ) -> None:
         self.lease_seconds, self._first_lease, self.awaited = lease_seconds, first_lease, run.awaited
         self._run, self._device, self._preparing = run, device, preparing
@@ -261,8 +261,7 @@ class RunTurns:
 
     def first_lease(self) -> int:
         """Return how many supersteps a run's first lease may have."""
-        supersteps = self._first_lease()
-        self._run.ends_soon = supersteps > 1
+        supersteps, self._run.ends_soon = self._first_lease()
         return supersteps
 
     def prepare(self) -> None:

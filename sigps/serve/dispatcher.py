@@ -18,7 +18,7 @@ from sigps.serve.admission import Budget
 from sigps.serve.devices import RunTurns, SharedDevice, Suspended, Tenant
 from sigps.serve.gang import GangTurns
 from sigps.serve.job import Job, JobRow, JobState
-from sigps.serve.joining import Joining, Times, first_lease
+from sigps.serve.joining import Joining, Times, first_lease, is_short
 from sigps.serve.own_code import OwnJob
 from sigps.serve.placing import GpuLoad, PlacingPolicy, choose_gpu
 from sigps.serve.runs import LanesBroken, Merged, Run, results_of
@@ -313,7 +313,11 @@ class Dispatcher:
         with self.lock:
             times = self._times_of(run.graph, first, device)
         alone = RunTurns(
-            run, device, self._quantum, self.preparing, lambda: first_lease(times, self._quantum)
+            run,
+            device,
+            self._quantum,
+            self.preparing,
+            lambda: (first_lease(times, self._quantum), is_short(times, self._quantum)),
         )
         turns = GangTurns(run, devices, self._quantum) if run.has_several_devices else alone
         try:

@@ -6,8 +6,10 @@ run (`job/many.py`), where their parameters differ in numbers and that was faste
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any, Literal
 
 from sigps.compiler.program import VertexProgram
@@ -20,6 +22,7 @@ __all__ = [
     "differing",
     "first_lease",
     "is_joinable",
+    "is_short",
     "lanes_of",
     "most_lanes",
     "why_apart",
@@ -39,6 +42,9 @@ _SEVERAL = 4
 _REMEMBERED = 0.9
 """Of the longest run, for each one since: one that the machine held up for 50 ms does not count for ever."""
 
+_LATEST = 9
+"""Runs by whose median it goes whether the next one should end within a lease: one that was held up counts little."""
+
 _SUMS = ("sum", "prod", "user")
 """How messages combine in an order that lanes have otherwise than a run alone."""
 
@@ -53,6 +59,7 @@ class Times:
         most_supersteps: Of one alone.
         lanes, lane_seconds: Lanes, and what they took.
         obstacle: Why lanes were refused when they were to run; empty where they were not.
+        latest: What the last runs alone took.
     """
 
     runs: int = 0
@@ -62,6 +69,7 @@ class Times:
     lanes: int = 0
     lane_seconds: float = 0.0
     obstacle: str = ""
+    latest: deque[float] = field(default_factory=lambda: deque(maxlen=_LATEST), compare=False)
     _first: float = field(default=0.0, init=False, repr=False, compare=False)
     _others: float = field(default=0.0, init=False, repr=False, compare=False)
 
@@ -72,6 +80,7 @@ class Times:
         counts as the longest of the others.
         """
         self.most_supersteps = max(self.most_supersteps, supersteps)
+        self.latest.append(seconds)
         if self.runs == 0:
             self._first = seconds
         else:
@@ -100,6 +109,18 @@ def first_lease(times: Times, quantum: float) -> int:
     (1, 14, 1)
     """
     return max(1, 2 * times.most_supersteps) if times.runs and times.longest <= quantum else 1
+
+
+def is_short(times: Times, quantum: float) -> bool:
+    """Tell whether a run should end within its first lease, so that a longer one's ends early for it. Pure.
+
+    By the median of late, and not by the longest: beside `PageRank` on two busy cores 4 to 10 of 100 searches took
+    longer than a quantum, and by the longest one 18 to 54 of 100 were not taken for short; by the median none.
+
+    >>> is_short(Times(), 0.01), is_short(Times(latest=deque([0.001, 0.001, 0.09])), 0.01)
+    (False, True)
+    """
+    return bool(times.latest) and median(times.latest) <= quantum
 
 
 def most_lanes(times: Times, quantum: float) -> int:

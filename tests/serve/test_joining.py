@@ -20,7 +20,7 @@ from sigps.compiler.frontend.analysis import analyse
 from sigps.serve.devices import RunTurns
 from sigps.serve.dispatcher import Dispatcher
 from sigps.serve.job import Job
-from sigps.serve.joining import Times, first_lease, most_lanes, why_apart
+from sigps.serve.joining import Times, first_lease, is_short, most_lanes, why_apart
 
 GRAPH = sigps.generate("rmat", scale=8, seed=1, weights="random")
 
@@ -352,3 +352,16 @@ def test_jobs_are_joined_on_a_gpu() -> None:
             for field in alone.fields:
                 assert found[field].tobytes() == alone[field].tobytes()
         assert [job.joined for job in jobs] == [3, 3, 3, 3, 1, 1]
+
+
+def test_one_run_that_was_held_up_does_not_make_the_next_ones_long() -> None:
+    times = Times()
+    assert not is_short(times, 0.01)
+    for _ in range(12):
+        times.record_alone(0.001, 5)
+    for _ in range(4):
+        times.record_alone(0.5, 5)
+        assert is_short(times, 0.01)
+        assert first_lease(times, 0.01) == 1  # where no clock ends a lease
+    times.record_alone(0.5, 5)
+    assert not is_short(times, 0.01)
