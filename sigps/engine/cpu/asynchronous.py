@@ -13,24 +13,25 @@ between rounds, and all last records are in flight there for a state log.
 from __future__ import annotations
 
 import logging
-import time
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sigps.engine.cpu.crew import MOST_TURNS, Crew, Schedule
+from sigps.engine.cpu.crossing import Crossing
 from sigps.engine.cpu.path_lengths import Parents
 from sigps.engine.cpu.records import Records
 from sigps.engine.cpu.run_state import RunState
 from sigps.engine.fixed_points import FIRST_SUPERSTEPS, falls_again
-from sigps.engine.stats import WITHOUT_BARRIERS, FusedStats, SuperstepStats
+from sigps.engine.stats import FusedStats
 from sigps.engine.superstep import Done, Fused
 from sigps.errors import ConfigError
 from sigps.kernels.cpu.arguments import HALTED
 from sigps.kernels.cpu.asynchronous import Blocks
+from sigps.kernels.cpu.contraction import PULLS
 
-__all__ = ["Asynchronous", "Automatic", "Contraction", "have_all_sent"]
+__all__ = ["Asynchronous", "Automatic", "Contraction", "have_all_sent", "keeps_sums"]
 
 log = logging.getLogger(__name__)
 
@@ -189,14 +190,19 @@ class Contraction:
 
     def __init__(self, state: RunState, records: Records, schedule: Schedule, *, saves: bool = False) -> None:
         self._state, self._records, self._saves = state, records, saves
-        self._rounds = Rounds(state, schedule, "run_contraction", saves)
+        adds = keeps_sums(state)
+        self._rounds = Rounds(state, schedule, "run_sums" if adds else "run_contraction", saves)
         crew, size = self._rounds.crew, state.subgraph.num_owned + state.subgraph.num_ghosts
         self._inside = MOST_TURNS if schedule.most_inside is None else schedule.most_inside
         self._waits = np.zeros(state.subgraph.num_owned, dtype=np.uint8)
         self._touched = [np.zeros(crew.num_blocks, dtype=np.uint8) for _ in range(state.threads.count)]
         self._changed = np.zeros(size, dtype=np.uint8)  # since records crossed
         self._blocks = crew.blocks(self._changed[: state.subgraph.num_owned], np.int64(0), np.dtype(np.int64))
-        self._is_quiet, self._num_changes = True, 0
+        self._is_quiet, self._num_changes, self._num_pulls = True, 0, 0
+        self._sums: tuple[Any, ...] | None = None
+        if adds:
+            n = state.subgraph.num_owned
+            self._sums = np.zeros(crew.count * n), np.zeros(n), np.zeros(n, dtype=np.uint8)
 
     def run(self, most_supersteps: int) -> Done | None:
         """Run a round; None where a superstep comes first. Collective.
@@ -232,15 +238,16 @@ class Contraction:
         if self._is_quiet:
             rounds.cross(*state.read)
             blocks.marked.fill(1)
-            self._waits.fill(1)
+            self._waits.fill(PULLS)
             self._num_changes = 0
+            self._num_pulls += 1
         counts = self._work()
         ghosts = rounds.cross(self._changed, state.read.records)
         state.read.sent[ghosts] = 1
         self._changed.fill(0)
         readers = targets_of(ghosts, state)
         blocks.marked[rounds.crew.blocks_of(readers)] = 1
-        self._waits[readers] = 1
+        self._waits[readers] = PULLS
         found = state.exchange.gather(np.array([np.count_nonzero(blocks.marked), counts[4]]))
         self._is_quiet = not found[:, 0].any()
         self._num_changes += int(found[:, 1].sum())
@@ -249,7 +256,8 @@ class Contraction:
     def _work(self) -> NDArray[np.int64]:
         arguments = self._state.arguments()._replace(superstep=2, aggregates=self._cells(1))
         no_test = have_all_sent(self._state)
-        own = [(touched, self._waits, no_test) for touched in self._touched]
+        more = () if self._sums is None else (self._num_pulls <= _MOST_ADDED, *self._sums)
+        own = [(touched, self._waits, no_test, *more) for touched in self._touched]
         given = np.int64(0), self._inside, arguments, own
         return self._rounds.crew.run(self._blocks, *given, most_edges=self._rounds.most_edges)
 
@@ -257,8 +265,8 @@ class Contraction:
         return tuple(dtype.type(count) for dtype in self._state.program.aggregate_dtypes)
 
 
-class Rounds:
-    """The rounds of a run: the cores of this rank, what crosses ranks, and what all of them did.
+class Rounds(Crossing):
+    """The rounds of a run, with the cores of this rank.
 
     Args:
         state: What the run keeps.
@@ -272,49 +280,28 @@ class Rounds:
     """
 
     def __init__(self, state: RunState, schedule: Schedule, loop: str, saves: bool) -> None:
-        self._state, self.crew = state, Crew(state, schedule, loop)
+        super().__init__(state)
+        self.crew = Crew(state, schedule, loop)
         self.most_edges = schedule.most_edges
         if self.most_edges is None and (saves or state.exchange.size > 1):
             self.most_edges = max(1, ROUND_SWEEPS * state.subgraph.incoming.num_edges)
 
-    def begin(self) -> None:
-        """Begin to count time and bytes."""
-        self._began, self._waited, self._num_bytes = time.perf_counter(), 0.0, 0
 
-    def cross(self, sent: NDArray[np.uint8], records: tuple[NDArray[Any], ...]) -> NDArray[np.int64]:
-        """Send the records of these owned vertices to their ghosts; return the ghosts that got one. Collective."""
-        began = time.perf_counter()
-        self._state.exchange.publish(sent, records)
-        ghosts, num_bytes = self._state.exchange.collect(sent, records)
-        self._num_bytes += num_bytes
-        self._waited += time.perf_counter() - began
-        return ghosts
+_MOST_CORES, _LEAST_EDGES = 4, 8
+_MOST_ADDED = 64
+"""Times that all vertices pull, after which vertices that wait pull too: sums that were added up end by rounding."""
 
-    def end(self, counts: NDArray[np.int64], num_marked: int) -> Done:
-        """Return what a round came to on all ranks; active is what is marked. Collective.
 
-        Args:
-            counts: What the loop counts.
-            num_marked: Blocks of this rank that are still to be computed.
-        """
-        busy = time.perf_counter() - self._began - self._waited
-        own = np.array([*counts[:4], self._num_bytes, num_marked, int(busy * 1e9)], dtype=np.int64)
-        found = self._state.exchange.gather(own)
-        ran, loaded, block_edges, edges, num_bytes, marked, all_busy = found.sum(axis=0).tolist()
-        imbalance = int(found[:, -1].max()) * len(found) / max(1, all_busy)
-        seconds = time.perf_counter() - self._began
-        stats = SuperstepStats(
-            self._state.superstep,
-            WITHOUT_BARRIERS,
-            ran,
-            edges,
-            num_bytes,
-            seconds,
-            imbalance,
-            loaded,
-            block_edges,
-        )
-        return Done((stats,), marked, 0)
+def keeps_sums(state: RunState) -> bool:
+    """Tell whether messages are one sum of 64-bit floats, of which the changes can be added up.
+
+    Each core has a row of sums, all of which a vertex reads: with many cores, or few edges a vertex, that is no less
+    than to pull.
+    """
+    slots = state.program.slots
+    is_sum = len(slots) == 1 and slots[0].ops == ["sum"] and list(state.native.slots) == [np.float64]
+    has_many = state.subgraph.incoming.num_edges >= _LEAST_EDGES * state.subgraph.num_owned
+    return is_sum and has_many and state.threads.count <= _MOST_CORES
 
 
 def have_all_sent(state: RunState) -> bool:

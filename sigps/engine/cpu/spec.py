@@ -169,9 +169,7 @@ class StreamingCpuSpec(CpuSpec):
             return f"compute() of {program.name} walks its out-edges, and the store of a directed graph has in-edges"
         if options.schedule == "edge":
             return "schedule='edge' goes along all edges in memory"
-        if options.asynchronous is True and (
-            why := self._barrier_obstacle(program, graph.group.size, options)
-        ):
+        if options.asynchronous is True and (why := self._barrier_obstacle(program, options)):
             return f"asynchronous=True is not built for streamed edges {why}"
         assert graph.packed is not None
         if graph.packed.order is None:
@@ -186,9 +184,7 @@ class StreamingCpuSpec(CpuSpec):
             return f"messages of {program.name} are listed, or combine in an order of its own, and {given}"
         return ""
 
-    def _barrier_obstacle(self, program: VertexProgram, num_ranks: int, options: RunOptions) -> str:
-        if num_ranks > 1:
-            return "on several ranks"
+    def _barrier_obstacle(self, program: VertexProgram, options: RunOptions) -> str:
         if options.saves:
             return "with state logs"
         if program.asynchronous is not None and program.asynchronous.has_parents:
@@ -224,8 +220,8 @@ class StreamingCpuSpec(CpuSpec):
         assert program is not None
         contracts = False
         if options.asynchronous == "auto" and program.asynchronous and program.asynchronous.factor:
-            is_built = not self._barrier_obstacle(program, context.exchange.size, options)
-            contracts = is_built and options.forced is None
+            is_built = not self._barrier_obstacle(program, options)
+            contracts = is_built and options.forced is None and context.exchange.size == 1
         if options.asynchronous is not True:
             context = context._replace(options=options._replace(asynchronous=False))
         return self._made(StreamingEngine, context, cache_bytes=options.cache_bytes, contracts=contracts)

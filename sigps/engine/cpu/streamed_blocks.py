@@ -4,12 +4,14 @@ Unpacking, and reading from a disk, cost more than computing. So the vertices of
 from the last records of all their in-neighbours, before the block is left; records are published at once. Then the
 blocks wait that have a source among those that changed, as far as is known (`Blocks.may_read`), and a sweep unpacks
 those that wait.
+
+On several ranks each has its pages. Between two sweeps the records of vertices that changed cross, and let the blocks
+wait that may read them; the end is no block that waits on any rank after that.
 """
 
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 import numpy as np
@@ -17,8 +19,8 @@ from numpy.typing import NDArray
 
 from sigps.engine.cpu.blocks import Blocks
 from sigps.engine.cpu.crew import Schedule
+from sigps.engine.cpu.crossing import Crossing
 from sigps.engine.cpu.run_state import RunState
-from sigps.engine.stats import WITHOUT_BARRIERS, SuperstepStats
 from sigps.engine.superstep import Done
 from sigps.errors import ConfigError
 from sigps.kernels.cpu.arguments import HALTED
@@ -31,10 +33,10 @@ _MOST_TURNS = 4
 
 
 class StreamedBlocks:
-    """Runs all supersteps after the first without barriers, on one rank.
+    """Runs all supersteps after the first without barriers.
 
-    Of a contraction, changes below the program's tolerance let no block wait and may add up: so when none waits all are
-    computed once more, until that changes nothing.
+    Of a contraction, changes below the program's tolerance let no block wait and may add up: so when none waits on any
+    rank all records cross and all are computed once more, until that changes nothing.
 
     Args:
         state: What the run keeps; of a program that needs no barriers, and has no parents.
@@ -52,6 +54,9 @@ class StreamedBlocks:
         self._spans = [*blocks.spans, *(blocks.spans_without if self._is_contraction else [])]
         self._waits = np.ones(len(self._spans), dtype=np.bool_)
         self._changed = np.zeros(state.subgraph.num_owned, dtype=np.uint8)
+        self._to_cross = np.zeros(state.read.sent.size, dtype=np.uint8)  # changed since records crossed
+        self._crossing = Crossing(state)
+        self._is_quiet, self._is_over, self._num_changes = True, False, 0
         self._marking = threading.Lock()
         numbers = (value for value in state.params if not isinstance(value, tuple))
         if not self._is_contraction and any(np.isnan(value) for value in numbers):
@@ -60,64 +65,75 @@ class StreamedBlocks:
             )
 
     def run(self, most_supersteps: int) -> Done | None:
-        """Run to the end; None where superstep 0 comes first.
+        """Run to the end, or on several ranks a round; None where superstep 0 comes first. Collective.
 
         Raises:
             ComputeError: If arithmetic of compute() had no result.
             GraphError: If the store is damaged.
         """
-        state, blocks = self._state, self._blocks
+        state, blocks, is_alone = self._state, self._blocks, self._state.exchange.size == 1
         if state.superstep == 0:
             self._settle(self._blocks.nothing(), (np.uint64(0), np.uint64(0)))  # compiles
             return None
-        began, totals = time.perf_counter(), np.zeros(5, dtype=np.int64)
-        num_changes, num_skipped = 0, 0
+        self._crossing.begin()
+        state.senders = None
+        counts = np.zeros(6, dtype=np.int64)
         try:
-            while True:
-                waiting = np.flatnonzero(self._waits)
-                if waiting.size == 0:
-                    if not self._is_contraction or num_changes == 0:
-                        break
-                    self._waits.fill(True)
-                    num_changes = 0
-                    continue
-                blocks.require_files()
-                counts = self._sweep(waiting)
-                totals += counts
-                num_changes += int(counts[4])
-                num_skipped += len(blocks) - int(np.count_nonzero(waiting < len(blocks)))
+            while not self._is_over:
+                counts += self._turn()
+                if not is_alone:
+                    break
         except LoopFaultError as fault:
             raise state.error_of(fault, state.superstep) from None
-        state.senders = None
+        given = counts, 0 if self._is_over else 1
+        done = self._crossing.end(*given, read=blocks.take_bytes_read(), skipped=int(counts[5]))
+        if not self._is_over:
+            state.superstep += 1
+            return done
         if self._is_contraction:
             state.aggregates.take(self._cells(0))
         state.fields.status.fill(HALTED)
-        superstep = state.superstep
         state.end_at_once()
-        ran, edges, loaded, block_edges = totals[:4].tolist()
-        stats = SuperstepStats(
-            superstep,
-            WITHOUT_BARRIERS,
-            ran,
-            edges,
-            0,
-            time.perf_counter() - began,
-            1.0,
-            loaded,
-            block_edges,
-            blocks.take_bytes_read(),
-            num_skipped,
-        )
-        return Done((stats,), 0, 0)
+        return done
+
+    def _turn(self) -> NDArray[np.int64]:
+        """Compute the blocks that wait once, and let records cross; find out whether that was the end. Collective."""
+        state, crossing = self._state, self._crossing
+        if self._is_quiet:
+            crossing.cross(*state.read)
+            self._waits.fill(True)
+            self._num_changes = 0
+        waiting = np.flatnonzero(self._waits)
+        self._blocks.require_files()
+        counts = self._sweep(waiting)
+        if state.exchange.size > 1:
+            ghosts = crossing.cross(self._to_cross, state.read.records)
+            self._to_cross.fill(0)
+            state.read.sent[ghosts] = 1
+            if ghosts.size:
+                readers = self._blocks.may_read(self._blocks.buckets_with(ghosts))
+                self._waits[: readers.size] |= readers
+        found = state.exchange.gather(np.array([np.count_nonzero(self._waits), counts[4]]))
+        self._is_quiet = not found[:, 0].any()
+        self._num_changes += int(found[:, 1].sum())
+        self._is_over = self._is_quiet and (not self._is_contraction or self._num_changes == 0)
+        return counts
 
     def _sweep(self, waiting: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Compute these blocks; return vertices that computed, edges read, blocks, their edges, and changes."""
+        """Compute these blocks.
+
+        Returns:
+            Vertices that computed, blocks unpacked, the edges of these, edges read, changes, and blocks left out.
+        """
         if self._draw is not None:
             waiting = self._draw.permutation(waiting)
         one_by_one = self._state.deterministic and self._is_contraction
         map_all = map if one_by_one else self._state.threads.map
-        found: NDArray[np.int64] = np.sum(list(map_all(self._compute, waiting.tolist())), axis=0)
-        return found
+        counts = np.zeros(6, dtype=np.int64)
+        for found in map_all(self._compute, waiting.tolist()):
+            counts[:5] += found
+        counts[5] = len(self._blocks) - counts[1]
+        return counts
 
     def _compute(self, number: int) -> NDArray[np.int64]:
         """Compute a block that waits, and let those wait that may read what changed."""
@@ -131,12 +147,13 @@ class StreamedBlocks:
         changed = first + np.flatnonzero(self._changed[first:end])
         if changed.size:
             self._changed[changed] = 0
+            self._to_cross[changed] = 1
             readers = self._blocks.may_read(self._blocks.buckets_with(changed))
             if has_edges:
                 readers[number] = moved > 0
             with self._marking:
                 self._waits[: readers.size] |= readers
-        return np.array([ran, num_edges, has_edges, num_arcs, num_changed])
+        return np.array([ran, has_edges, num_arcs, num_edges, num_changed])
 
     def _settle(self, edges: Any, span: tuple[np.uint64, np.uint64]) -> Any:
         state = self._state

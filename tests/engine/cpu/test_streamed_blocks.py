@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +14,7 @@ import numpy as np
 import pytest
 from cells import run_cell
 from gas_programs import GatheredPaths, GatheredWCC
+from processes import end_of
 from thread_group import ThreadGroup, run_ranks
 
 import sigps
@@ -19,6 +25,8 @@ from sigps.engine.cpu.streamed import StreamingEngine
 from sigps.graph.formats.packed_store import save_packed
 from sigps.graph.packing.packer import Order
 from sigps.job.preparing import turned
+
+MPIRUN = Path(sys.executable).with_name("mpirun")
 
 RELAX = """
 class Relax(Vertex, message={type}):
@@ -193,16 +201,114 @@ def test_refused(program: Vertex, said: str, tmp_path: Path) -> None:
         streamed(program, packed(graph, tmp_path, "given"))
 
 
-def test_state_logs_and_ranks_are_refused(tmp_path: Path) -> None:
+def test_state_logs_are_refused(tmp_path: Path) -> None:
     stored = packed(drawn(1), tmp_path, "given")
     with pytest.raises(ConfigError, match="with state logs"):
         streamed(HOPS(), stored, checkpoint=Checkpoint(tmp_path / "logs", every=1))
 
-    def refused(group: ThreadGroup) -> None:
-        with pytest.raises(ConfigError, match="on several ranks"):
-            streamed(HOPS(), sigps.load(tmp_path / "given", group=group))
 
-    run_ranks(2, refused)
+def on_ranks(ranks: int, program: Vertex, folder: Path, **options: Any) -> Any:
+    def run_rank(group: ThreadGroup) -> Any:
+        return streamed(program, sigps.load(folder, group=group), **options)
+
+    return run_ranks(ranks, run_rank)[0]
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("make", [LENGTHS, HOPS, WIDEST, WCC, GatheredWCC])
+def test_ranks(make: Any, seed: int, ranks: int, tmp_path: Path, scheduled: Any) -> None:
+    graph, program = drawn(seed, -1 if make is WIDEST else 1), make()
+    graph = turned(graph, program)
+    expected = run(program, graph, device="python")
+    order: Order = "given" if (seed + ranks) % 2 else "degree"
+    packed(graph, tmp_path, order)
+    scheduled(SCHEDULES[seed])
+    found = on_ranks(ranks, program, tmp_path / order, threads=1 + seed % 2)
+    assert found.reason == expected.reason
+    assert {entry.direction for entry in found.stats[1:]} <= {"async"}
+    for name in expected.fields:
+        assert found[name].tolist() == expected[name].tolist()
+
+
+def test_records_cross_until_no_rank_has_a_block_that_waits(tmp_path: Path) -> None:
+    """Along a path that changes from one rank to the other at every edge."""
+    ends = np.stack([np.arange(200), np.arange(200) + 200]).T.ravel()
+    packed(Graph.from_edges(ends[:-1], ends[1:]), tmp_path, "given")
+    found = on_ranks(2, relax("(0.0 if self.id == 0 else inf)", MORE)(), tmp_path / "given", threads=1)
+    assert found["best"][ends].tolist() == list(range(400))
+    assert len(found.stats) > 100
+    assert sum(entry.bytes_moved for entry in found.stats[1:]) > 0
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("seed", range(4))
+def test_contractions_on_ranks(seed: int, ranks: int, tmp_path: Path, scheduled: Any) -> None:
+    graph = drawn(seed)
+    exact = run(Rank(tolerance=1e-8), graph, device="python")["rank"]
+    order: Order = "given" if (seed + ranks) % 2 else "degree"
+    packed(graph, tmp_path, order)
+    scheduled(SCHEDULES[seed % 3])
+    found = on_ranks(ranks, Rank(), tmp_path / order, threads=1 + seed % 2)
+    assert np.abs(found["rank"] - exact).sum() <= graph.num_vertices * (1e-4 + 1e-8) / (1 - 0.85)
+    assert found.reason == "converged"
+
+
+def test_by_themselves_contractions_on_ranks_have_supersteps(tmp_path: Path) -> None:
+    save_packed(generate("grid", rows=100, columns=100), tmp_path / "graph", order="given", page_arcs=4096)
+
+    def run_rank(group: ThreadGroup) -> set[str]:
+        found = run(Rank(), sigps.load(tmp_path / "graph", group=group), device="cpu", stream="always")
+        return {entry.direction for entry in found.stats}
+
+    assert run_ranks(2, run_rank) == [{"pull"}] * 2
+
+
+NEVER_ENDS = """
+import sys
+from math import inf
+
+import sigps
+from sigps import State, Vertex
+
+
+class Falls(Vertex, message=float):
+    length: State[float] = inf
+
+    def compute(self, messages):
+        received = (0.0 if self.id == 0 else inf) if self.superstep == 0 else min(messages, default=inf)
+        if received < self.length:
+            self.length = received
+            for edge in self.out_edges:
+                self.send(edge, self.length + edge.weight)
+        self.vote_to_halt()
+
+
+short, ring = (sigps.load(f"{sys.argv[1]}/{name}") for name in ("short", "ring"))
+options = {"device": "cpu", "stream": "always", "asynchronous": True, "threads": 1}
+print(sigps.run(Falls(), short, **options).reason, flush=True)
+sigps.run(Falls(), ring, **options)
+"""
+
+
+@pytest.mark.mpi
+@pytest.mark.skipif(not MPIRUN.exists(), reason="no mpirun beside this Python: pip install 'sigps[mpi]'")
+def test_ranks_can_be_interrupted(tmp_path: Path) -> None:
+    ends = np.arange(3000)
+    for name, stop in (("short", -1), ("ring", 3000)):
+        ring = ends[:stop] if stop < 0 else ends
+        graph = Graph.from_edges(ring, (ring + 1) % 3000, weights=np.full(ring.size, -1.0))
+        save_packed(graph, tmp_path / name, order="given", page_arcs=64)
+    script = tmp_path / "never_ends.py"
+    script.write_text(NEVER_ENDS)
+    command = [str(MPIRUN), "-n", "2", sys.executable, str(script), str(tmp_path)]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+    assert process.stdout is not None
+    assert process.stdout.readline().strip() == "converged"
+    time.sleep(1.0)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal sends Ctrl-C to all in the foreground
+    assert end_of(process).code != 0
 
 
 @pytest.mark.parametrize("threads", [1, 2])
