@@ -22,6 +22,7 @@ __all__ = [
     "choose_release",
     "choose_sender_filter",
     "pull_gain",
+    "spreads_best_first",
 ]
 
 Direction = Literal["push", "pull"]
@@ -96,6 +97,28 @@ def choose_sender_filter(
     if sent == could_send:
         return SENDERS_ALL
     return SENDERS_TEST_EACH if stops_early or sent_edges * 10 > num_edges * 9 else SENDERS_BITMAP
+
+
+_FEW_VERTICES, _FEW_EDGES, _DENSE = 1 << 10, 1 << 16, 8
+
+
+def spreads_best_first(*, num_vertices: int, num_edges: int) -> bool:
+    """Tell whether a run in priority order may pay: where the graph is tiny, it costs more than it saves.
+
+    It takes 0.25 ms more than supersteps that are fused. `WCC`, processor time in priority order over that of
+    supersteps, two cores: R-MAT 6, 8, 10, 11 (45,000 edges) and 12 (97,000) 2.1, 2.0, 1.3, 1.15 and 0.79; email-Eu-core
+    (1,005 vertices, 25,571 edges) 1.35; grids of 10, 20 and 40 rows 2.1, 1.7 and 0.7; USPowerGrid (4,941, 13,188) 0.44;
+    wiki-Vote (7,115, 103,689) 0.60.
+
+    Args:
+        num_vertices: Of the graph.
+        num_edges: Of the graph.
+
+    >>> [spreads_best_first(num_vertices=n, num_edges=m) for n, m in ((1_005, 25_571), (4_941, 13_188))]
+    [False, True]
+    """
+    is_dense = num_edges < _FEW_EDGES and num_edges >= _DENSE * num_vertices
+    return num_vertices >= _FEW_VERTICES and not is_dense
 
 
 MAX_ROUNDS = 4

@@ -114,14 +114,14 @@ def most_cores(num_edges: int) -> int:
 
 
 def contraction_bits(num_vertices: int, num_threads: int) -> int:
-    """Return how many vertices a block of a contraction has, as a power of two: as many as leave each core 32 blocks.
+    """Return how many vertices a block of a contraction has, as a power of two: as many as leave each core 64 blocks.
 
     With two a core that has the light blocks computes them over and over, while another is at the heavy ones.
 
     >>> contraction_bits(325_557, 2), contraction_bits(100, 2)
-    (12, 4)
+    (11, 4)
     """
-    return min(16, max(4, (num_vertices // (32 * num_threads)).bit_length() - 1))
+    return min(16, max(4, (num_vertices // (64 * num_threads)).bit_length() - 1))
 
 
 class Crew:

@@ -32,7 +32,7 @@ from sigps.engine.cpu.monotone import LastRecords, has_order
 from sigps.engine.cpu.priority import Buckets
 from sigps.engine.cpu.records import Records
 from sigps.engine.cpu.run_state import RunState
-from sigps.engine.direction import Direction, Schedule
+from sigps.engine.direction import Direction, Schedule, spreads_best_first
 from sigps.engine.exchange import Exchange
 from sigps.engine.fixed_points import pays_without_barriers
 from sigps.engine.master_compute import MasterCompute
@@ -95,9 +95,11 @@ class Engine:
         self._limit: LeaseLimit | None = None
         self._state = state = RunState(native, params, subgraph, exchange, threads, deterministic)
         may_reorder = asynchronous and not by_edge
-        is_ordered = may_reorder and native.priority_form is not None and blocks is None
+        has_form = may_reorder and native.priority_form is not None and blocks is None
         at_once = may_reorder and forced is None and exchange.size == 1
-        has_components = at_once and is_ordered and subgraph.is_mesh and subgraph.goes_both_ways
+        has_components = at_once and has_form and subgraph.is_mesh and subgraph.goes_both_ways
+        sizes = {"num_vertices": subgraph.num_vertices, "num_edges": subgraph.num_edges}
+        is_ordered = has_form and (has_components or spreads_best_first(**sizes))
         self._order = PriorityOrder(state) if is_ordered and not has_components else None
         monotone = None if is_ordered or by_edge or self.is_streaming else native.monotone
         kept = None
@@ -125,7 +127,7 @@ class Engine:
             self._fused = Components(state, self._fused)
         elif at_once:
             supersteps = self._fused
-            if program.path_lengths is not None and subgraph.is_mesh:
+            if program.path_lengths is not None and subgraph.is_mesh_of_lengths:
                 from sigps.engine.cpu.path_lengths import path_lengths
 
                 self._fused = path_lengths(state, program.path_lengths, supersteps)

@@ -136,10 +136,19 @@ class Subgraph:
     @property
     def is_mesh(self) -> bool:
         """Whether it is one rank's whole graph, with the degrees of a mesh (`engine/fixed_points.py`)."""
+        return self._is_mesh(of_lengths=False)
+
+    @property
+    def is_mesh_of_lengths(self) -> bool:
+        """The same where lengths are wanted on a CPU core, which gains on smaller graphs."""
+        return self._is_mesh(of_lengths=True)
+
+    def _is_mesh(self, *, of_lengths: bool) -> bool:
         if self.num_owned < self.num_vertices:
             return False
         most = self.derived("largest degree", self._largest_degree)
-        return is_mesh(num_vertices=self.num_vertices, num_edges=self.num_edges, largest_degree=most)
+        sizes = {"num_vertices": self.num_vertices, "num_edges": self.num_edges}
+        return is_mesh(**sizes, largest_degree=most, of_lengths=of_lengths)
 
     def _largest_degree(self) -> int:
         inward = 0 if self.goes_both_ways else np.diff(self.incoming.offsets).max(initial=0)
