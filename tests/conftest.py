@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from places import REPOSITORY
 from thread_group import run_ranks as _run_ranks
 
 from sigps.device.cuda import find_gpu
+from sigps.engine.cpu import engine
 from sigps.errors import DeviceError
 
 
@@ -38,6 +39,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = quick_items(items)
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept
+
+
+@pytest.fixture(scope="session", autouse=True)
+def priority_order_on_tiny_graphs() -> Iterator[None]:
+    """Let tiny graphs, of which most tests are, run in priority order as larger ones do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "spreads_best_first", lambda **_: True)
+        yield
 
 
 @pytest.fixture(scope="session")

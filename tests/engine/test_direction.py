@@ -5,7 +5,13 @@ from typing import Any
 import pytest
 from direction_cases import DIRECTION_CASES, DirectionCase
 
-from sigps.engine.direction import PULL_GAIN, PULL_GAIN_EARLY, choose_direction, choose_sender_filter
+from sigps.engine.direction import (
+    PULL_GAIN,
+    PULL_GAIN_EARLY,
+    choose_direction,
+    choose_sender_filter,
+    spreads_best_first,
+)
 from sigps.kernels.cpu.arguments import SENDERS_ALL, SENDERS_BITMAP, SENDERS_NONE, SENDERS_TEST_EACH
 
 USUAL: dict[str, Any] = {
@@ -87,3 +93,20 @@ def test_a_pull_tests_no_more_senders_than_it_must(
         sent=sent, could_send=100, sent_edges=sent_edges, num_edges=1000, stops_early=stops_early
     )
     assert chosen == sender_filter
+
+
+@pytest.mark.parametrize(
+    ("vertices", "edges", "expected"),
+    [
+        (1023, 3000, False),
+        (1024, 3000, True),
+        (1024, 8 * 1024 - 1, True),
+        (1024, 8 * 1024, False),
+        (8192, (1 << 16) - 1, True),
+        (4096, (1 << 16) - 1, False),
+        (4096, 1 << 16, True),
+        (0, 0, False),
+    ],
+)
+def test_priority_order_is_of_graphs_that_are_not_tiny(vertices: int, edges: int, expected: bool) -> None:
+    assert spreads_best_first(num_vertices=vertices, num_edges=edges) is expected

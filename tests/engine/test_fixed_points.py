@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigps.engine.fixed_points import LEAST_EDGES, Labels, Weights, bucket_width, choose_labels, is_mesh
+from sigps.engine.fixed_points import (
+    LEAST_EDGES,
+    LEAST_EDGES_OF_LENGTHS,
+    Labels,
+    Weights,
+    bucket_width,
+    choose_labels,
+    is_mesh,
+)
 
 SOME = Weights(True, 1, 255)
 
@@ -26,6 +34,13 @@ SOME = Weights(True, 1, 255)
 )
 def test_meshes(vertices: int, edges: int, degree: int, expected: bool) -> None:
     assert is_mesh(num_vertices=vertices, num_edges=edges, largest_degree=degree) is expected
+
+
+def test_meshes_of_lengths_may_be_smaller() -> None:
+    given = {"num_vertices": 10**5, "largest_degree": 4, "of_lengths": True}
+    found = [is_mesh(**given, num_edges=n) for n in (LEAST_EDGES_OF_LENGTHS - 1, LEAST_EDGES_OF_LENGTHS)]
+    assert found == [False, True]
+    assert LEAST_EDGES_OF_LENGTHS < LEAST_EDGES
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ LOOPS = {
     "linear": ("find_coefficients", "find_residuals", "push_residuals", "sweep_values"),
     "rounds": ("fold_contributions", "run_again", "run_again_grouped"),
     "asynchronous": ("run_blocks",),
-    "contraction": ("run_contraction", "run_sums", "settle_contraction", "settle_fold"),
+    "contraction": ("run_contraction", "settle_contraction", "settle_fold"),
 }
 """The loops of each module of `kernels/cpu` that are made for programs; a run imports those that it calls."""
 

@@ -29,9 +29,8 @@ from sigps.engine.superstep import Done, Fused
 from sigps.errors import ConfigError
 from sigps.kernels.cpu.arguments import HALTED
 from sigps.kernels.cpu.asynchronous import Blocks
-from sigps.kernels.cpu.contraction import PULLS
 
-__all__ = ["Asynchronous", "Automatic", "Contraction", "have_all_sent", "keeps_sums"]
+__all__ = ["Asynchronous", "Automatic", "Contraction", "have_all_sent"]
 
 log = logging.getLogger(__name__)
 
@@ -190,19 +189,14 @@ class Contraction:
 
     def __init__(self, state: RunState, records: Records, schedule: Schedule, *, saves: bool = False) -> None:
         self._state, self._records, self._saves = state, records, saves
-        adds = keeps_sums(state)
-        self._rounds = Rounds(state, schedule, "run_sums" if adds else "run_contraction", saves)
+        self._rounds = Rounds(state, schedule, "run_contraction", saves)
         crew, size = self._rounds.crew, state.subgraph.num_owned + state.subgraph.num_ghosts
         self._inside = MOST_TURNS if schedule.most_inside is None else schedule.most_inside
         self._waits = np.zeros(state.subgraph.num_owned, dtype=np.uint8)
         self._touched = [np.zeros(crew.num_blocks, dtype=np.uint8) for _ in range(state.threads.count)]
         self._changed = np.zeros(size, dtype=np.uint8)  # since records crossed
         self._blocks = crew.blocks(self._changed[: state.subgraph.num_owned], np.int64(0), np.dtype(np.int64))
-        self._is_quiet, self._num_changes, self._num_pulls = True, 0, 0
-        self._sums: tuple[Any, ...] | None = None
-        if adds:
-            n = state.subgraph.num_owned
-            self._sums = np.zeros(crew.count * n), np.zeros(n), np.zeros(n, dtype=np.uint8)
+        self._is_quiet, self._num_changes = True, 0
 
     def run(self, most_supersteps: int) -> Done | None:
         """Run a round; None where a superstep comes first. Collective.
@@ -238,16 +232,15 @@ class Contraction:
         if self._is_quiet:
             rounds.cross(*state.read)
             blocks.marked.fill(1)
-            self._waits.fill(PULLS)
+            self._waits.fill(1)
             self._num_changes = 0
-            self._num_pulls += 1
         counts = self._work()
         ghosts = rounds.cross(self._changed, state.read.records)
         state.read.sent[ghosts] = 1
         self._changed.fill(0)
         readers = targets_of(ghosts, state)
         blocks.marked[rounds.crew.blocks_of(readers)] = 1
-        self._waits[readers] = PULLS
+        self._waits[readers] = 1
         found = state.exchange.gather(np.array([np.count_nonzero(blocks.marked), counts[4]]))
         self._is_quiet = not found[:, 0].any()
         self._num_changes += int(found[:, 1].sum())
@@ -256,8 +249,7 @@ class Contraction:
     def _work(self) -> NDArray[np.int64]:
         arguments = self._state.arguments()._replace(superstep=2, aggregates=self._cells(1))
         no_test = have_all_sent(self._state)
-        more = () if self._sums is None else (self._num_pulls <= _MOST_ADDED, *self._sums)
-        own = [(touched, self._waits, no_test, *more) for touched in self._touched]
+        own = [(touched, self._waits, no_test) for touched in self._touched]
         given = np.int64(0), self._inside, arguments, own
         return self._rounds.crew.run(self._blocks, *given, most_edges=self._rounds.most_edges)
 
@@ -285,23 +277,6 @@ class Rounds(Crossing):
         self.most_edges = schedule.most_edges
         if self.most_edges is None and (saves or state.exchange.size > 1):
             self.most_edges = max(1, ROUND_SWEEPS * state.subgraph.incoming.num_edges)
-
-
-_MOST_CORES, _LEAST_EDGES = 4, 8
-_MOST_ADDED = 64
-"""Times that all vertices pull, after which vertices that wait pull too: sums that were added up end by rounding."""
-
-
-def keeps_sums(state: RunState) -> bool:
-    """Tell whether messages are one sum of 64-bit floats, of which the changes can be added up.
-
-    Each core has a row of sums, all of which a vertex reads: with many cores, or few edges a vertex, that is no less
-    than to pull.
-    """
-    slots = state.program.slots
-    is_sum = len(slots) == 1 and slots[0].ops == ["sum"] and list(state.native.slots) == [np.float64]
-    has_many = state.subgraph.incoming.num_edges >= _LEAST_EDGES * state.subgraph.num_owned
-    return is_sum and has_many and state.threads.count <= _MOST_CORES
 
 
 def have_all_sent(state: RunState) -> bool:

@@ -464,13 +464,6 @@ def fixed_point(graph: Graph, program: Vertex) -> Any:
     return np.linalg.solve(np.eye(n) - 0.5 * arcs, (degrees > 0) * 1.0)
 
 
-@pytest.fixture(params=["sums are added up", "vertices pull"])
-def added(request: Any, monkeypatch: Any) -> None:
-    """Let contractions keep sums, or not, whatever graph it is."""
-    monkeypatch.setattr(asynchronous, "_LEAST_EDGES", 0 if request.param == "sums are added up" else 1 << 40)
-
-
-@pytest.mark.usefixtures("added")
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("make", [Rank, Halves])
 @pytest.mark.parametrize("seed", range(4))
@@ -484,7 +477,6 @@ def test_contractions_on_ranks(make: Any, seed: int, ranks: int, scheduled: Any)
     assert found.reason == "converged"
 
 
-@pytest.mark.usefixtures("added")
 @pytest.mark.parametrize("make", [Rank, Halves])
 def test_contractions_go_on_from_any_round(make: Any, tmp_path: Path, scheduled: Any) -> None:
     def build(group: Any = None) -> Graph:
@@ -501,7 +493,6 @@ def test_contractions_go_on_from_any_round(make: Any, tmp_path: Path, scheduled:
         np.testing.assert_allclose(found[name], fixed_point(build(), make()), rtol=0, atol=1e-6)
 
 
-@pytest.mark.usefixtures("added")
 @pytest.mark.parametrize("deterministic", [False, True])
 @pytest.mark.parametrize("make", [Rank, Halves])
 @pytest.mark.parametrize("seed", range(4))
@@ -535,7 +526,6 @@ class Heard(Vertex, message=float, asynchronous=0.5):
                 self.send(edge, self.value + edge.weight)
 
 
-@pytest.mark.usefixtures("added")
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("seed", range(4))
 def test_contractions_read_only_what_was_sent(seed: int, ranks: int) -> None:
@@ -564,45 +554,6 @@ def test_blocks_are_of_neighbouring_ids(monkeypatch: Any) -> None:
     assert by_degree == [True, False]
 
 
-def test_sums_that_are_added_up_read_fewer_edges(monkeypatch: Any) -> None:
-    """Where one of 1,000 in-neighbours changes again and again."""
-    graph, program = Graph.from_edges([*range(1, 1001), 0], [0] * 1000 + [1]), Rank(tolerance=1e-8)
-    read = []
-    for least in (0, 1 << 40):
-        monkeypatch.setattr(asynchronous, "_LEAST_EDGES", least)
-        engine = compiled(program, graph, 1, blocks=Schedule(bits=5))
-        (last,) = list(engine.lease(1 << 62).stats)[1:]
-        np.testing.assert_allclose(engine.fields()["rank"], fixed_point(graph, program), rtol=0, atol=1e-6)
-        read.append(last.messages)
-    assert 4 * read[0] < read[1]
-
-
-class Stronger(GAS, asynchronous=0.5):
-    """Half of what sources have, along heavy edges, until nothing changes."""
-
-    value: State[float] = 1.0
-
-    def gather(self, edge):
-        """Give it in equal parts."""
-        return 0.5 * edge.source.value / edge.source.out_degree if edge.weight > 2.0 else 0.0
-
-    def apply(self, total):
-        """Take them."""
-        old = self.value
-        self.value = 0.25 + total
-        return abs(self.value - old) > 0.0
-
-
-@pytest.mark.usefixtures("added")
-@pytest.mark.parametrize("threads", [1, 3])
-def test_contractions_without_a_tolerance_end(threads: int) -> None:
-    """Sums that were added up differ by rounding from those that are pulled."""
-    graph = drawn(7, [1.0, 3.0])
-    expected = run(Stronger(), graph, device="cpu", asynchronous=False)["value"]
-    found = run(Stronger(), graph, device="cpu", asynchronous=True, threads=threads)["value"]
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
-
-
 def test_contractions_compute_only_what_waits() -> None:
     graph = generate("grid", rows=30, columns=30)
     engine = compiled(Rank(tolerance=1e-4), graph, 1, blocks=Schedule(bits=6, most_inside=1))
@@ -610,7 +561,6 @@ def test_contractions_compute_only_what_waits() -> None:
     assert graph.num_edges < last.messages < last.block_edges  # not all of a block each time it was taken
 
 
-@pytest.mark.usefixtures("added")
 def test_deterministic_contractions_are_the_same_on_any_cores() -> None:
     graph = drawn(3, [1.0])
     found = [

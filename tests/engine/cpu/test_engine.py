@@ -8,8 +8,10 @@ import pytest
 from battery import BATTERY
 from engines import compiled, values
 
-from sigps import Graph, GraphError, State, Vertex
+from sigps import Graph, GraphError, State, Vertex, generate, run
 from sigps.apps import BFS, WCC, PageRank
+from sigps.engine.cpu import engine
+from sigps.engine.direction import spreads_best_first
 
 CHAIN = Graph.from_edges(range(40), range(1, 41))
 
@@ -157,3 +159,13 @@ def test_the_best_of_all_sent_ends_a_search_and_changes_nothing() -> None:
                 engine = compiled(Greatest(), graph, threads, forced=direction)
                 engine.lease(superstep + 1)
                 assert values(engine, "greatest") == expected
+
+
+def test_a_tiny_graph_has_supersteps_as_they_are_written(monkeypatch: Any) -> None:
+    monkeypatch.setattr(cpu_engine, "spreads_best_first", spreads_best_first)
+    graph = generate("grid", rows=20, columns=20)
+    by_itself, written = (run(WCC(), graph, device="cpu", asynchronous=way) for way in ("auto", False))
+    assert [s.messages for s in by_itself.stats] == [s.messages for s in written.stats]
+    larger = generate("grid", rows=40, columns=40)
+    by_itself, written = (run(WCC(), larger, device="cpu", asynchronous=way) for way in ("auto", False))
+    assert sum(s.messages for s in by_itself.stats) < sum(s.messages for s in written.stats)
