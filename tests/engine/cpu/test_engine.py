@@ -10,7 +10,7 @@ from engines import compiled, values
 
 from sigps import Graph, GraphError, State, Vertex, generate, run
 from sigps.apps import BFS, WCC, PageRank
-from sigps.engine.cpu import engine
+from sigps.engine.cpu import engine as cpu_engine
 from sigps.engine.direction import spreads_best_first
 
 CHAIN = Graph.from_edges(range(40), range(1, 41))
