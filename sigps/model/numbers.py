@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ def converted(kind: Any, value: Any) -> Any:
     """
     if kind in (int, float, bool):
         return kind(value)
-    dtype = np.dtype(kind)
+    dtype = _held(kind)[0]
     return dtype.type(int(value) if dtype.kind in "iu" else value).item()
 
 
@@ -38,14 +39,24 @@ def assigned(kind: Any, value: Any, name: str) -> Any:
         TypeError: If it is a float and the type is one of whole numbers: its fraction would be lost.
         OverflowError, ValueError: If the type cannot hold it.
     """
-    dtype = np.dtype(kind)
-    if dtype.kind in "iu":
+    dtype, bounds = _held(kind)
+    if bounds:
         if isinstance(value, (float, np.floating)):
             raise TypeError(f"{name} is a whole number, and {value!r} is a float: write int(...)")
-        bounds: Any = np.iinfo(dtype)
-        if not bounds.min <= value <= bounds.max:
-            raise OverflowError(f"{value} does not fit {name}, {dtype} ({bounds.min} to {bounds.max})")
+        least, most = bounds
+        if not least <= value <= most:
+            raise OverflowError(f"{value} does not fit {name}, {dtype} ({least} to {most})")
     return number_as_computed(converted(kind, value), dtype)
+
+
+@functools.cache
+def _held(kind: Any) -> tuple[np.dtype[Any], tuple[int, int] | None]:
+    """Return the type of a number in arrays; of whole numbers, also the least and the largest that it holds."""
+    dtype = np.dtype(kind)
+    if dtype.kind not in "iu":
+        return dtype, None
+    bounds: Any = np.iinfo(dtype)
+    return dtype, (int(bounds.min), int(bounds.max))
 
 
 def number_as_computed(value: Any, dtype: np.dtype[Any]) -> Any:
