@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import sys
@@ -45,7 +46,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def priority_order_on_tiny_graphs() -> Iterator[None]:
     """Let tiny graphs, of which most tests are, run in priority order as larger ones do."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "spreads_best_first", lambda **_: True)
+        patch.setattr(engine, "pays_in_priority_order", lambda **_: True)
         yield
 
 
@@ -81,11 +82,11 @@ def battery() -> dict[str, Sample]:
 
 @pytest.fixture(scope="session")
 def mpirun() -> str:
-    """Return the launcher beside this Python or on the path, or skip where there is none."""
+    """Return the launcher beside this Python or on the path, or skip where it or mpi4py is missing."""
     beside = Path(sys.executable).with_name("mpirun")
     found = str(beside) if beside.exists() else shutil.which("mpirun")
-    if found is None:
-        pytest.skip("no mpirun beside this Python or on the path: pip install 'sigps[mpi]'")
+    if found is None or importlib.util.find_spec("mpi4py") is None:
+        pytest.skip("no mpirun beside this Python or on the path, or no mpi4py: pip install 'sigps[mpi]'")
     return found
 
 

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -30,7 +30,7 @@ from sigps.cli.plan.command import plan
 from sigps.cli.run import run
 from sigps.cli.serve import cancel, jobs, result, resume, serve, submit, suspend
 from sigps.errors import ConfigError, SigpsError
-from sigps.group import Group, MPIGroup, launched_ranks, world
+from sigps.group import Group, MPIGroup, launched_rank, launched_ranks, world
 
 __all__ = ["execute", "main", "sigps"]
 
@@ -141,11 +141,3 @@ def _all_fail(group: Any, patience_seconds: float = 1.0) -> bool:
             return False
         time.sleep(0.01)
     return True
-
-
-def launched_rank(environment: Mapping[str, str]) -> int:
-    """Return this process's rank by its launcher's variables, which works where MPI cannot be loaded."""
-    for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID"):
-        if environment.get(name, "").isdigit():
-            return int(environment[name])
-    return 0

@@ -21,12 +21,13 @@ from sigps.group.ranks import (
     split_by_rank,
     together,
 )
-from sigps.group.world import launched_ranks, world
+from sigps.group.world import launched_rank, launched_ranks, world
 
 __all__ = [
     "Alone",
     "Group",
     "MPIGroup",
+    "launched_rank",
     "launched_ranks",
     "own_range",
     "query_owners",

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,19 +88,16 @@ def _end_all_ranks(
     group.abort(1)
 
 
-def launched_ranks(environment: Any) -> int:
+def launched_ranks(environment: Mapping[str, str]) -> int:
     """Return the number of ranks of this run, from the variables that MPICH, Open MPI and Slurm set; 1 without them."""
-    for name in ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS"):
-        value = environment.get(name, "")
-        if value.isdigit():
-            return int(value)
-    return 1
+    return _first_number(environment, ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS"), 1)
 
 
-def launched_rank(environment: Any) -> int:
-    """Return the number of this rank, from the variables that MPICH and Open MPI set; 0 without them."""
-    for name in ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID"):
-        value = environment.get(name, "")
-        if value.isdigit():
-            return int(value)
-    return 0
+def launched_rank(environment: Mapping[str, str]) -> int:
+    """Return this rank's number likewise, which works where MPI cannot be loaded; 0 without them."""
+    return _first_number(environment, ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "MPI_LOCALRANKID"), 0)
+
+
+def _first_number(environment: Mapping[str, str], names: Sequence[str], otherwise: int) -> int:
+    values = (environment.get(name, "") for name in names)
+    return next((int(value) for value in values if value.isdigit()), otherwise)

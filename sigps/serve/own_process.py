@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from sigps.engine.stats import SuperstepStats
-from sigps.group.world import launched_rank, launched_ranks, world
+from sigps.group import launched_rank, launched_ranks, world
 from sigps.job.importing import import_program
 from sigps.job.run import run
 from sigps.serve.shared_graph import opened_graph
@@ -92,7 +92,7 @@ def main() -> None:
         os._exit(1)
     descriptor, *given = read_tables(connection, 2 if task["num_given"] else 1)
     try:
-        _know(task, given)
+        _add_given(task, given)
         limit(task["memory"], task["cpu_seconds"])
         descriptors, supersteps = _ran(task, descriptor, connection)
         send_frame(connection, {"do": "done", "tables": len(descriptors), "supersteps": supersteps})
@@ -128,7 +128,7 @@ def limit(num_bytes: int | None, cpu_seconds: int | None) -> None:
     Path("/proc/self/oom_score_adj").write_text("1000")
 
 
-def _know(task: dict[str, Any], given: Sequence[int]) -> None:
+def _add_given(task: dict[str, Any], given: Sequence[int]) -> None:
     """Add to the task what the server gave besides, of a program that it has itself."""
     sys.path += [folder for folder in task.get("path", ()) if folder not in sys.path]
     for descriptor in given:

@@ -21,7 +21,6 @@ from sigps.serve.admission import estimate
 from sigps.serve.dispatcher import Dispatcher
 from sigps.serve.job import Estimate, Job, JobRow
 from sigps.serve.joining import Joining
-from sigps.serve.known import engine_of_ranks, known_program
 from sigps.serve.overview import Overview
 from sigps.serve.own_code import OwnCode, OwnJob, check_own_code
 from sigps.serve.own_ranks import check_ranks
@@ -37,6 +36,7 @@ from sigps.serve.pool_options import (
 from sigps.serve.pool_views import overview_of_pool, show_until, table_of_jobs
 from sigps.serve.shared_graph import SharedGraph, bytes_to_share
 from sigps.serve.states import folder_of
+from sigps.serve.trusted import engine_of_ranks, trusted_program
 from sigps.serve.turns import TurnPolicy
 
 __all__ = ["Pool", "pool"]
@@ -128,7 +128,7 @@ class Pool:
 
         Args:
             name: For `submit`.
-            source: A graph of one process, or a file.
+            source: A graph, or a file.
             options: Of `sigps.load`, for a file.
 
         Raises:
@@ -196,7 +196,7 @@ class Pool:
         seconds = self._dispatcher.mean_seconds(type(program).__name__, graph, ranks)
         engine = engine_of_ranks(self._devices, ranks)
         needed = estimate(program, found, engine, options, seconds, ranks)
-        code = known_program(program, options, ranks, engine) if ranks > 1 else None
+        code = trusted_program(program, options, ranks, engine) if ranks > 1 else None
         folder = None if name is None else folder_of(self._snapshots, tenant, name)
 
         def make(number: int) -> Job:

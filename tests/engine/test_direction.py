@@ -10,7 +10,7 @@ from sigps.engine.direction import (
     PULL_GAIN_EARLY,
     choose_direction,
     choose_sender_filter,
-    spreads_best_first,
+    pays_in_priority_order,
 )
 from sigps.kernels.cpu.arguments import SENDERS_ALL, SENDERS_BITMAP, SENDERS_NONE, SENDERS_TEST_EACH
 
@@ -109,4 +109,4 @@ def test_a_pull_tests_no_more_senders_than_it_must(
     ],
 )
 def test_priority_order_is_of_graphs_that_are_not_tiny(vertices: int, edges: int, expected: bool) -> None:
-    assert spreads_best_first(num_vertices=vertices, num_edges=edges) is expected
+    assert pays_in_priority_order(num_vertices=vertices, num_edges=edges) is expected

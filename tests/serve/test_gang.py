@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import shutil
 import subprocess
 import sys
 import threading
@@ -67,16 +65,6 @@ def act(what):
     os.replace("asleep.part", "asleep")
     time.sleep(1000)
 '''
-
-
-BESIDE = Path(sys.executable).with_name("mpirun")
-LAUNCHER = str(BESIDE) if BESIDE.exists() else shutil.which("mpirun")
-
-
-@pytest.fixture
-def needs_ranks() -> None:
-    if importlib.util.find_spec("mpi4py") is None or LAUNCHER is None:
-        pytest.skip("ranks need mpi4py and mpirun: pip install 'sigps[mpi]'")
 
 
 def run_of(number: int, tenant: str, *, gang: bool = False) -> Any:
@@ -192,7 +180,7 @@ def test_ranks_share_a_shared_graph(graph: Graph, size: int) -> None:
     assert oids == np.asarray(graph.ids).tolist()
 
 
-@pytest.mark.usefixtures("needs_ranks")
+@pytest.mark.usefixtures("mpirun")
 def test_results_are_those_of_runs_alone() -> None:
     with sigps.pool(["cpu", "cpu"], threads=1, quantum=0.001) as pool:
         pool.graph("rmat", GRAPH)
@@ -213,7 +201,7 @@ def test_results_are_those_of_runs_alone() -> None:
     assert row.lease_seconds > 0
 
 
-@pytest.mark.usefixtures("needs_ranks")
+@pytest.mark.usefixtures("mpirun")
 def test_what_goes_wrong_on_a_rank_ends_all_of_them_and_no_other_job(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(CODE)
     with sigps.pool(["python", "python"], quantum=0.001) as pool:
@@ -259,7 +247,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.usefixtures("needs_ranks")
+@pytest.mark.usefixtures("mpirun")
 def test_ranks_end_with_a_pool_whose_process_is_killed(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(CODE)
     process = subprocess.Popen([sys.executable, "-c", POOL, str(tmp_path)])
@@ -281,7 +269,7 @@ tenants: {lab: {own_code: {memory: 1GB, ranks: 2}, memory: 3GB}}
 """
 
 
-@pytest.mark.usefixtures("needs_ranks")
+@pytest.mark.usefixtures("mpirun")
 def test_a_server_runs_own_code_on_ranks(tmp_path: Path) -> None:
     (tmp_path / "pool.yaml").write_text(SERVER)
     (tmp_path / "own.py").write_text(CODE)
@@ -304,7 +292,7 @@ def test_a_server_runs_own_code_on_ranks(tmp_path: Path) -> None:
     assert found["count"].tolist() == np.bincount(graph.targets, minlength=graph.num_vertices).tolist()
 
 
-@pytest.mark.usefixtures("needs_ranks")
+@pytest.mark.usefixtures("mpirun")
 def test_ranks_that_no_pool_could_hold_are_refused() -> None:
     with sigps.pool(["cpu", "python", "cpu"]) as pool:
         pool.graph("rmat", GRAPH)
@@ -318,7 +306,7 @@ def test_ranks_that_no_pool_could_hold_are_refused() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.usefixtures("needs_ranks")
+@pytest.mark.usefixtures("mpirun")
 def test_ranks_on_two_gpus_have_the_results_of_runs_alone() -> None:
     from sigps.device.cuda import num_gpus
 

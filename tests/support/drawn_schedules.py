@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cells import run_cell
 from gas_programs import GatheredSSSP, GatheredWCC
+from relax_programs import MORE, relax
 from thread_group import ThreadGroup, run_ranks
 
 import sigps
@@ -28,35 +28,14 @@ from sigps.engine.cpu.streamed import StreamingEngine
 from sigps.graph.formats.packed_store import save_packed
 from sigps.job.preparing import turned
 
-RELAX = """
-class Relax(Vertex, message=float):
-    source: Param[int] = 0
-    best: State[float] = {worst}
-
-    def compute(self, messages):
-        received = {first} if self.superstep == 0 else {fold}(messages, default={worst})
-        if received {better} self.best:
-            self.best = received
-            {loop}
-        self.vote_to_halt()
-"""
-ALONG = "for edge in self.out_edges: self.send(edge, self.best + edge.weight)"
 FROM_ONE = "(0.0 if self.id == self.source else inf)"
-
-
-def relax(**given: str) -> Any:
-    """Return a class that keeps the least or the greatest of what it gets."""
-    return run_cell(RELAX.format(**({"worst": "inf", "fold": "min", "better": "<", "loop": ALONG} | given)))[
-        "Relax"
-    ]
-
-
+SOURCE = "source: Param[int] = 0"
 REAL, WHOLE = [0.1, 0.7, 1.3, 1e-17], [0, 1, 2, 3, 250]
 PROGRAMS: list[tuple[Any, list[float]]] = [
-    (relax(first=FROM_ONE), REAL),
-    (relax(first=FROM_ONE, loop="self.send_to_neighbors(self.best + 1)"), [1.0]),
-    (relax(first="(self.id + 0.5)"), [0.1, 0.3]),
-    (relax(first="(self.id + 0.0)", worst="-inf", fold="max", better=">"), [-0.3, -2.0, -7.7]),
+    (relax(FROM_ONE, param=SOURCE), REAL),
+    (relax(FROM_ONE, MORE, param=SOURCE), [1.0]),
+    (relax("(self.id + 0.5)"), [0.1, 0.3]),
+    (relax("(self.id + 0.0)", worst="-inf", fold="max", better=">"), [-0.3, -2.0, -7.7]),
     (GatheredWCC, [1.0]),
     (WCC, [1.0]),
     (GatheredSSSP, REAL),

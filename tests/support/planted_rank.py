@@ -22,8 +22,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sigps.cli.main import execute, launched_rank
-from sigps.group import world
+from sigps.cli.main import execute
+from sigps.group import launched_rank, world
 from sigps.group.status import Status
 
 RANK = launched_rank(os.environ)

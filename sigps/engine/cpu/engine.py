@@ -32,7 +32,7 @@ from sigps.engine.cpu.monotone import LastRecords, has_order
 from sigps.engine.cpu.priority import Buckets
 from sigps.engine.cpu.records import Records
 from sigps.engine.cpu.run_state import RunState
-from sigps.engine.direction import Direction, Schedule, spreads_best_first
+from sigps.engine.direction import Direction, Schedule, pays_in_priority_order
 from sigps.engine.exchange import Exchange
 from sigps.engine.fixed_points import pays_without_barriers
 from sigps.engine.master_compute import MasterCompute
@@ -99,7 +99,7 @@ class Engine:
         at_once = may_reorder and forced is None and exchange.size == 1
         has_components = at_once and has_form and subgraph.is_mesh and subgraph.goes_both_ways
         sizes = {"num_vertices": subgraph.num_vertices, "num_edges": subgraph.num_edges}
-        is_ordered = has_form and (has_components or spreads_best_first(**sizes))
+        is_ordered = has_form and (has_components or pays_in_priority_order(**sizes))
         self._order = PriorityOrder(state) if is_ordered and not has_components else None
         monotone = None if is_ordered or by_edge or self.is_streaming else native.monotone
         kept = None

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 from battery import BATTERY
-from cells import run_cell
 from engines import compiled
 from gas_programs import GatheredPaths, GatheredSSSP, GatheredWCC
 from processes import end_of
+from relax_programs import MORE, relax
 from thread_group import ThreadGroup, run_ranks
 
 from sigps import (
@@ -45,29 +45,6 @@ from sigps.model.fields import NO_VERTEX
 from sigps.system.checkpoint import files
 
 MPIRUN = Path(sys.executable).with_name("mpirun")
-
-RELAX = """
-class Relax(Vertex, message={type}):
-    step: Param[{type}] = 1
-    best: State[{type}] = {worst}
-
-    def compute(self, messages):
-        received = {first} if self.superstep == 0 else {fold}(messages, default={worst})
-        if received {better} self.best:
-            self.best = received
-            {loop}
-        self.vote_to_halt()
-"""
-
-
-ALONG = "for edge in self.out_edges: self.send(edge, self.best + edge.weight)"
-MORE = "self.send_to_neighbors(self.best + 1)"
-
-
-def relax(first: str = "(0.0 if self.id == 5 else inf)", loop: str = ALONG, **others: str) -> Any:
-    given = {"type": "float", "worst": "inf", "fold": "min", "better": "<"} | others
-    return run_cell(RELAX.format(first=first, loop=loop, **given))["Relax"]
-
 
 LENGTHS, HOPS, LOWEST = relax(), relax(loop=MORE), relax("(self.id + 0.5)")
 WIDEST = relax("(self.id + 0.0)", worst="-inf", fold="max", better=">")

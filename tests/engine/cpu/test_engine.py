@@ -11,7 +11,7 @@ from engines import compiled, values
 from sigps import Graph, GraphError, State, Vertex, generate, run
 from sigps.apps import BFS, WCC, PageRank
 from sigps.engine.cpu import engine as cpu_engine
-from sigps.engine.direction import spreads_best_first
+from sigps.engine.direction import pays_in_priority_order
 
 CHAIN = Graph.from_edges(range(40), range(1, 41))
 
@@ -162,7 +162,7 @@ def test_the_best_of_all_sent_ends_a_search_and_changes_nothing() -> None:
 
 
 def test_a_tiny_graph_has_supersteps_as_they_are_written(monkeypatch: Any) -> None:
-    monkeypatch.setattr(cpu_engine, "spreads_best_first", spreads_best_first)
+    monkeypatch.setattr(cpu_engine, "pays_in_priority_order", pays_in_priority_order)
     graph = generate("grid", rows=20, columns=20)
     by_itself, written = (run(WCC(), graph, device="cpu", asynchronous=way) for way in ("auto", False))
     assert [s.messages for s in by_itself.stats] == [s.messages for s in written.stats]

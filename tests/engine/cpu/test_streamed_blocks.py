@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cells import run_cell
 from gas_programs import GatheredPaths, GatheredWCC
 from processes import end_of
+from relax_programs import MORE, relax
 from thread_group import ThreadGroup, run_ranks
 
 import sigps
@@ -27,27 +27,6 @@ from sigps.graph.packing.packer import Order
 from sigps.job.preparing import turned
 
 MPIRUN = Path(sys.executable).with_name("mpirun")
-
-RELAX = """
-class Relax(Vertex, message={type}):
-    step: Param[{type}] = 1
-    best: State[{type}] = {worst}
-
-    def compute(self, messages):
-        received = {first} if self.superstep == 0 else {fold}(messages, default={worst})
-        if received {better} self.best:
-            self.best = received
-            {loop}
-        self.vote_to_halt()
-"""
-ALONG = "for edge in self.out_edges: self.send(edge, self.best + edge.weight)"
-MORE = "self.send_to_neighbors(self.best + 1)"
-
-
-def relax(first: str = "(0.0 if self.id == 5 else inf)", loop: str = ALONG, **others: str) -> Any:
-    given = {"type": "float", "worst": "inf", "fold": "min", "better": "<"} | others
-    return run_cell(RELAX.format(first=first, loop=loop, **given))["Relax"]
-
 
 LENGTHS, HOPS = relax(), relax(loop=MORE)
 WIDEST = relax("(self.id + 0.0)", worst="-inf", fold="max", better=">")

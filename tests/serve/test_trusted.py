@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import mmap
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -45,16 +43,6 @@ class Doubled(Vertex, message=int):
         self.vote_to_halt()
 
 
-BESIDE = Path(sys.executable).with_name("mpirun")
-LAUNCHER = str(BESIDE) if BESIDE.exists() else shutil.which("mpirun")
-
-
-@pytest.fixture
-def needs_ranks() -> None:
-    if importlib.util.find_spec("mpi4py") is None or LAUNCHER is None:
-        pytest.skip("ranks need mpi4py and mpirun: pip install 'sigps[mpi]'")
-
-
 def until(job: Job, *, state: str = "", supersteps: int = 0) -> None:
     while job.state != state if state else job.supersteps < supersteps:
         assert not job.is_done()
@@ -71,8 +59,7 @@ if graph.group.rank == 0:
 """
 
 
-@pytest.mark.usefixtures("needs_ranks")
-def test_results_are_those_of_mpirun_and_its_tenant_is_charged_for_all_devices() -> None:
+def test_results_are_those_of_mpirun_and_its_tenant_is_charged_for_all_devices(mpirun: str) -> None:
     with sigps.pool(["python", "cpu", "cpu"], threads=1, quantum=0.001) as pool:
         pool.graph("rmat", GRAPH)
         beside = pool.submit(LONG, "rmat", tenant="b")
@@ -98,7 +85,7 @@ def test_results_are_those_of_mpirun_and_its_tenant_is_charged_for_all_devices()
             pool.submit(PageRank(), "rmat").estimate.seconds is None
         )  # on one device it takes something else
     launched = subprocess.run(
-        [str(LAUNCHER), "-n", "2", sys.executable, "-c", ALONE],
+        [mpirun, "-n", "2", sys.executable, "-c", ALONE],
         capture_output=True,
         text=True,
         check=True,
@@ -112,7 +99,7 @@ def test_results_are_those_of_mpirun_and_its_tenant_is_charged_for_all_devices()
     assert np.array_equal(search.ids, alone.ids)
 
 
-@pytest.mark.usefixtures("needs_ranks")
+@pytest.mark.usefixtures("mpirun")
 def test_one_with_a_name_goes_on_from_its_state(tmp_path: Path) -> None:
     program = PageRank(iterations=3000, tolerance=0.0)
     alone = sigps.run(program, GRAPH, device="cpu", threads=1, deterministic=True)
@@ -139,7 +126,7 @@ def test_one_with_a_name_goes_on_from_its_state(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.usefixtures("needs_ranks")
+@pytest.mark.usefixtures("mpirun")
 def test_a_killed_rank_is_named_and_no_other_job_is_lost() -> None:
     with sigps.pool(["python", "python"], quantum=0.001) as pool:
         pool.graph("rmat", GRAPH)
@@ -178,7 +165,7 @@ def test_what_no_ranks_could_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 
     with sigps.pool(["cpu", "python", "cpu"]) as pool:
         pool.graph("rmat", GRAPH)
-        monkeypatch.setattr("sigps.serve.known.check_launcher", lambda: None)
+        monkeypatch.setattr("sigps.serve.trusted.check_launcher", lambda: None)
         with pytest.raises(ConfigError, match="needs 3 devices of a kind, and this pool has fewer: cpu 0"):
             pool.submit(BFS(source=3), "rmat", ranks=3)
         for wrong in (0, 1.5, True):
@@ -257,7 +244,7 @@ tenants: {lab: {own_code: {memory: 1GB}}, poor: {memory: 200MB}}
 JOB = "program: sigps.apps:WCC\ngraph: {generator: {rmat: {scale: 7, seed: 1}}}\n"
 
 
-@pytest.mark.usefixtures("needs_ranks")
+@pytest.mark.usefixtures("mpirun")
 def test_a_server_runs_its_programs_on_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "pool.yaml").write_text(SERVER)
     (tmp_path / "job.yaml").write_text(JOB)
@@ -308,7 +295,7 @@ def test_a_graph_of_several_ranks_is_whole_in_the_pool_of_each(size: int) -> Non
 
 
 @pytest.mark.gpu
-@pytest.mark.usefixtures("needs_ranks")
+@pytest.mark.usefixtures("mpirun")
 def test_two_gpus_together_have_the_results_of_runs_alone(tmp_path: Path) -> None:
     from sigps.device.cuda import num_gpus
 

@@ -16,7 +16,7 @@ from sigps.serve.devices import SharedDevice
 from sigps.serve.own_code import OwnCode
 from sigps.serve.own_ranks import check_launcher
 
-__all__ = ["KnownProgram", "engine_of_ranks", "known_program"]
+__all__ = ["TrustedProgram", "engine_of_ranks", "trusted_program"]
 
 _OF_ONE_PROCESS = {
     "trace": "what is recorded stays with the rank that records it",
@@ -25,7 +25,7 @@ _OF_ONE_PROCESS = {
 
 
 @dataclass(frozen=True)
-class KnownProgram(OwnCode):
+class TrustedProgram(OwnCode):
     """A program that this process has, too: nothing limits its ranks but the bytes by which it is admitted.
 
     Attributes:
@@ -43,7 +43,9 @@ class KnownProgram(OwnCode):
         return {"path": list(sys.path)}, self.given
 
 
-def known_program(program: Vertex, options: Mapping[str, Any], num_ranks: int, engine: str) -> KnownProgram:
+def trusted_program(
+    program: Vertex, options: Mapping[str, Any], num_ranks: int, engine: str
+) -> TrustedProgram:
     """Return a program as ranks get it.
 
     Args:
@@ -73,7 +75,7 @@ def known_program(program: Vertex, options: Mapping[str, Any], num_ranks: int, e
         raise ConfigError(
             f"ranks={num_ranks}: a parameter or option cannot be sent to other processes: {error}"
         ) from None
-    return KnownProgram(spec, {}, os.getcwd(), None, None, None, 0, num_ranks, engine, given)
+    return TrustedProgram(spec, {}, os.getcwd(), None, None, None, 0, num_ranks, engine, given)
 
 
 def engine_of_ranks(devices: Sequence[SharedDevice], num_ranks: int) -> str:
