@@ -30,6 +30,9 @@ from sigps.serve.wire import FrameError, error_of, read_frame, read_tables, resu
 
 __all__ = ["KeptTables", "OwnCode", "OwnJob", "check_own_code"]
 
+_END_SECONDS = 1.0
+"""From a rank's death until the system says that it has ended: it gives its memory back first."""
+
 
 @dataclass(frozen=True)
 class OwnCode:
@@ -246,8 +249,21 @@ class OwnJob(Job):
         if isinstance(supersteps := message.get("supersteps"), int):
             self.supersteps = max(self.supersteps, supersteps)  # of several ranks only the first counts them
         if message.get("do") == "failed" and isinstance(message.get("error"), str):
-            raise error_of(message)
+            error = error_of(message)
+            if self._another_died(error):
+                raise ConnectionResetError
+            raise error
         return connection, message
+
+    def _another_died(self, error: BaseException) -> bool:
+        """Tell whether a rank has died: another may fail for that first, by an error of MPI or of the system.
+
+        These are no errors of `sigps`; only with them it is worth waiting for the system to say that one has ended.
+        """
+        assert self._processes is not None
+        if self.num_devices == 1:
+            return False
+        return bool(self._processes.ended_ranks(_END_SECONDS if isinstance(error, ServerError) else 0.0))
 
     def _save(self) -> bool:
         """Let the processes, which all wait for their turn, save the run's state; return whether they have."""

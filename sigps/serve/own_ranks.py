@@ -134,9 +134,9 @@ class OwnProcesses:
         finally:
             os.close(first)
 
-    def ended_ranks(self) -> list[int]:
-        """Return the ranks that have ended; none where there is one process."""
-        ended = set(self.ready(0.0))
+    def ended_ranks(self, seconds: float = 0.0) -> list[int]:
+        """Return the ranks that have ended, after waiting so long for a first; none where there is one process."""
+        ended = set(self.ready(seconds))
         ranks = zip(self._ranks, self._pidfds[: len(self._ranks)], strict=True)
         return sorted(rank for rank, pidfd in ranks if pidfd in ended)
 

@@ -58,6 +58,31 @@ class Inward(Vertex, message=int, combiner=sum):
         self.vote_to_halt()
 
 
+class Outlives(Vertex, message=int):
+    """The rank of vertex 0 fails when the other, which has the last vertex, has died."""
+
+    seen: State[int] = 0
+
+    def compute(self, messages):
+        outlive(self.id)
+        self.vote_to_halt()
+
+
+def outlive(number):
+    dying = Path("dying")
+    if number == 127:
+        Path("dying.part").write_text(str(os.getpid()))
+        os.replace("dying.part", dying)
+        os.kill(os.getpid(), signal.SIGKILL)
+    if number == 0:
+        while not dying.exists():
+            time.sleep(0.001)
+        status = Path("/proc", dying.read_text(), "stat")
+        while status.exists() and status.read_text().rsplit(")", 1)[1].split()[0] not in "ZX":
+            time.sleep(0.0001)
+        raise OSError("the other rank is gone")
+
+
 def act(what):
     if what == "die":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -215,6 +240,8 @@ def test_what_goes_wrong_on_a_rank_ends_all_of_them_and_no_other_job(tmp_path: P
 
         with pytest.raises(ServerError, match=r"(rank 0|one) of its 2 ranks died"):
             bad("die").result(120)
+        with pytest.raises(ServerError, match=r"(rank 1|one) of its 2 ranks died"):
+            pool.submit_own("own.py:Outlives", "rmat", folder=tmp_path, ranks=2).result(120)
         with pytest.raises(GraphError, match="there is no vertex -7"):
             pool.submit_own("sigps.apps:BFS", "rmat", params={"source": -7}, ranks=2).result(120)
         job = bad("sleep")
