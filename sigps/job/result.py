@@ -391,7 +391,9 @@ class Result(_Table):
 
     def _recorded(self, what: str) -> RunRecord:
         if self.record is None:
-            raise ConfigError(f"{what} is of a result that sigps.run returned: of one run, not of many")
+            raise ConfigError(
+                f"{what} is of a result that sigps.run returned: of one run, not of many, in this process"
+            )
         return self.record
 
     def _highest(self, k: int) -> dict[str, list[tuple[Any, Any]]]:
