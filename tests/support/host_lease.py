@@ -36,6 +36,9 @@ THREADS = 64
 MOST_MESSAGES = 64
 """Of a superstep that the small-frontier kernel runs, which has one block here."""
 
+MOST_PLACES = 12
+"""Of its list of targets."""
+
 _ASM = re.compile(r'asm(?: volatile)?\((?:"(?:[^"\\]|\\.)*"|[^"])*?\);')
 
 _IN_ITS_PLACE = {
@@ -66,6 +69,16 @@ static uint32_t __reduce_add_sync(uint32_t, uint32_t value) {
   __syncwarp();
   return sum;
 }
+static uint32_t __reduce_max_sync(uint32_t, uint32_t value) {
+  exchanged[threadIdx.x] = value;
+  __syncwarp();
+  uint32_t most = 0;
+  for (uint32_t i = 0; i < 32; i++)
+    most = max(most, uint32_t(exchanged[threadIdx.x / 32 * 32 + i]));
+  __syncwarp();
+  return most;
+}
+static bool __any_sync(uint32_t lanes, bool value) { return __ballot_sync(lanes, value) != 0; }
 template <class T, class U> static T atomicMax(T *at, U value) {
   take_turns();
   T found = *at;
@@ -144,7 +157,7 @@ def _load_variant(
     library = _library(program, tuple(columns), narrow, has_turns, has_cluster)
     lease: Any = _Kernel("run_lease", library, launched)
     few: Any = _Kernel("run_small_frontier", library, launched) if has_cluster else None
-    cluster = Cluster(1, THREADS, MOST_MESSAGES) if has_cluster else NO_CLUSTER
+    cluster = Cluster(1, THREADS, MOST_MESSAGES, MOST_PLACES) if has_cluster else NO_CLUSTER
     return Variant(compiled, lease, Shape(THREADS, 1), few, cluster, 1, 0)
 
 

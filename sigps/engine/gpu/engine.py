@@ -191,7 +191,8 @@ class GpuEngine:
         posts = native.program.delivery is Delivery.DIRECT
         pulled = "mailbox" if posts else "edge" if self._goes_by_edge else "pull"
         self._directions = {PULL: pulled, PUSH: "push"}
-        may_have_cluster = alone and not saves and master is None
+        by_host = master is not None and not (self._asks_master and master.waits)
+        may_have_cluster = alone and not saves and not by_host
         self._has_cluster = may_have_cluster and self._variant.cluster != NO_CLUSTER
         self._components: GpuComponents | None = None
         self._path_lengths: GpuPathLengths | None = None
@@ -482,7 +483,9 @@ class GpuEngine:
         """
         variant = self._variant
         self._lease["end"], self._lease["pull_gain"] = end, variant.pull_gain
-        self._lease["small_frontier_messages"] = variant.cluster.most_messages if self._has_cluster else 0
+        cluster = variant.cluster if self._has_cluster else NO_CLUSTER
+        self._lease["small_frontier_messages"] = cluster.most_messages
+        self._lease["small_frontier_places"] = cluster.places
         blocks, cache = self._shape_of(variant)
         if self._is_packed and self._num_readers != blocks:
             self._lease["packed"], self._reading = self._pages.reader(blocks)

@@ -92,7 +92,7 @@ def choose_shape(
         return MEDIUM
     if not stops_early and record_bytes > 0:
         return WIDE
-    return MEDIUM if walks else NARROW
+    return NARROW if stops_early and not walks else MEDIUM
 
 
 @dataclass(frozen=True)
@@ -102,12 +102,15 @@ class Cluster:
     Attributes:
         blocks: How many they are.
         threads: Threads of each; 0: there is none.
-        most_messages: The messages of the largest superstep that it runs.
+        most_messages: The messages of the largest superstep that it runs; 16 bits count its vertices.
+        places: Of each block's list of targets. A block finds about its share of them; one that finds more ends the
+            kernel.
     """
 
     blocks: int
     threads: int
     most_messages: int
+    places: int
 
     def macros(self) -> dict[str, str]:
         """Return what `kernels/cuda/lease.cu` is compiled with."""
@@ -115,8 +118,8 @@ class Cluster:
 
     @property
     def shared_bytes(self) -> int:
-        """The bytes of a block's lists: targets of two supersteps, all of which one block may find."""
-        return 2 * 4 * self.most_messages
+        """The bytes of a block's lists: targets of two supersteps."""
+        return 2 * 4 * self.places
 
 
 CLUSTER_DEGREE = 64
@@ -125,7 +128,7 @@ CLUSTER_DEGREE = 64
 That pays in meshes and road networks, which take thousands of supersteps.
 """
 
-NO_CLUSTER = Cluster(0, 0, 0)
+NO_CLUSTER = Cluster(0, 0, 0, 0)
 """This GPU has no clusters of blocks."""
 
 
@@ -135,17 +138,17 @@ def choose_cluster(arch: str) -> Cluster:
     >>> choose_cluster("sm_80") == NO_CLUSTER
     True
     """
-    return Cluster(16, 1024, 1 << 14) if int(arch.removeprefix("sm_")) >= 90 else NO_CLUSTER
+    return Cluster(16, 1024, 1 << 15, 1 << 14) if int(arch.removeprefix("sm_")) >= 90 else NO_CLUSTER
 
 
 def fit_cluster(cluster: Cluster, shared_bytes: int) -> Cluster:
-    """Halve the messages of a cluster until its lists fit the shared memory of a block.
+    """Halve the places of a cluster's lists until they fit the shared memory of a block.
 
-    >>> [fit_cluster(Cluster(16, 1024, 1 << 14), num_bytes).most_messages for num_bytes in (200_000, 100_000)]
+    >>> [fit_cluster(Cluster(16, 1024, 1 << 15, 1 << 14), num_bytes).places for num_bytes in (200_000, 100_000)]
     [16384, 8192]
     """
     while cluster.shared_bytes > shared_bytes:
-        cluster = replace(cluster, most_messages=cluster.most_messages // 2)
+        cluster = replace(cluster, places=cluster.places // 2)
     return cluster
 
 

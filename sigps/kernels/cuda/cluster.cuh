@@ -3,13 +3,17 @@
 // of a barrier of all blocks. The thread that computes a vertex pushes at once,
 // into inboxes of the next superstep, so there is one barrier a superstep.
 //
+// Where a program has phases, next_phase() is asked here, too (master.cuh).
+//
 // Schedule: a cluster of up to 16 blocks, each on a multiprocessor of its own.
 // A warp takes some vertices that got a message, computes them, and its lanes
 // divide the edges of those that send. That is for graphs without vertices of
 // many edges, since a warp takes its vertices before it is known how much they
 // send. A block lists the targets that it sent the first message in its shared
 // memory, where all blocks read it. At the end every block sends its report to
-// every other, and each warp derives the next superstep for itself.
+// every other, and each warp derives the next superstep for itself. Blocks also
+// exchange the totals of aggregators and each adds them up, in the same order:
+// so all write the same values, and need no other barrier to agree on them.
 
 #pragma once
 
@@ -32,6 +36,9 @@ struct alignas(16) Report {
 // made a bit, and another says that a fault is kept.
 constexpr uint32_t ANY_RETIRED = 1 << 16, HAS_FAULT = 1 << 24;
 
+// Whether blocks send each other their totals; more of them lie in memory.
+constexpr bool ARE_TOTALS_SENT = HAS_AGGREGATES && SIGPS_NUM_AGGREGATES <= 8;
+
 // A block's shared memory; two lists of targets follow. Two of a kind: one for
 // supersteps of each parity.
 struct ClusterMemory {
@@ -39,16 +46,19 @@ struct ClusterMemory {
   uint32_t has_fault; // the superstep's totals have one
   Report of_warps[32];
   Report of_blocks[2][MOST_BLOCKS]; // zeros from gridDim.x on
+  Totals totals;                    // of this block
+  Totals totals_of_blocks[2][ARE_TOTALS_SENT ? MOST_BLOCKS : 1];
+  Totals aggregates; // what compute() reads
 };
 
 extern __shared__ uint4 cluster_lists[];
 
-// The vertices that got a message, [small_frontier_messages], by the parity of
+// The vertices that got a message, [small_frontier_places], by the parity of
 // the superstep.
 __device__ inline uint32_t *listed_targets(const Lease &lease,
                                            int64_t superstep) {
   return reinterpret_cast<uint32_t *>(cluster_lists) +
-         (superstep & 1) * lease.small_frontier_messages;
+         (superstep & 1) * lease.small_frontier_places;
 }
 
 // The address in another block's shared memory of what this block has at
@@ -97,8 +107,12 @@ __device__ inline void report_and_wait(const Lease &lease,
       mine.active = (mine.active & 0xffff) | any;
     }
     mine.num_targets = memory.num_targets[next & 1];
-    if (threadIdx.x < gridDim.x)
+    if (threadIdx.x < gridDim.x) {
       *of_block(&memory.of_blocks[next & 1][blockIdx.x], threadIdx.x) = mine;
+      if (ARE_TOTALS_SENT)
+        *of_block(&memory.totals_of_blocks[next & 1][blockIdx.x], threadIdx.x) =
+            memory.totals;
+    }
     __threadfence();
   }
   asm volatile("barrier.cluster.arrive.relaxed;\n\t"
@@ -130,7 +144,7 @@ __device__ inline T *entry(const Joined &lists, T *mine, uint32_t i) {
                   min(block, gridDim.x - 1));
 }
 
-// Lists the lanes' targets. Those beyond small_frontier_messages go to
+// Lists the lanes' targets. Those beyond small_frontier_places go to
 // lease.targets, with which run_lease continues.
 __device__ inline void list_targets(const Lease &lease, ClusterMemory &memory,
                                     int64_t superstep, bool is_first,
@@ -142,7 +156,7 @@ __device__ inline void list_targets(const Lease &lease, ClusterMemory &memory,
   if (lane_id() == 0)
     at = atomicAdd(&memory.num_targets[superstep & 1], __popc(those));
   at = __shfl_sync(ALL_LANES, at, 0) + __popc(those & ((1u << lane_id()) - 1));
-  if (is_first && at < lease.small_frontier_messages)
+  if (is_first && at < lease.small_frontier_places)
     listed_targets(lease, superstep)[at] = target;
   else if (is_first)
     lease.targets[atomicAdd(&lease.control->num_targets.value, 1)] = target;
@@ -172,7 +186,7 @@ __device__ inline void hand_back(const Lease &lease, const NextSuperstep &now,
                                  ClusterMemory &memory) {
   const uint32_t *targets = listed_targets(lease, now.superstep);
   uint32_t count =
-      min(memory.num_targets[now.superstep & 1], lease.small_frontier_messages);
+      min(memory.num_targets[now.superstep & 1], lease.small_frontier_places);
   uint32_t rounds = (count + blockDim.x - 1) / blockDim.x;
   for (uint32_t round = 0; round < rounds; round++) {
     uint32_t i = round * blockDim.x + threadIdx.x;
@@ -212,24 +226,41 @@ __device__ inline void compute_and_push(const Lease &lease,
   }
 }
 
-// What all blocks did. By whole warps.
+// What all blocks did; `most` is the length of the longest list. By whole
+// warps.
 __device__ inline Counters add_up(const ClusterMemory &memory, int64_t next,
-                                  uint32_t &num_targets, bool &has_fault) {
+                                  uint32_t &num_targets, uint32_t &most,
+                                  bool &has_fault) {
   Report all{};
   if (lane_id() < MOST_BLOCKS)
     all = memory.of_blocks[next & 1][lane_id()];
   num_targets = __reduce_add_sync(ALL_LANES, all.num_targets);
+  most = __reduce_max_sync(ALL_LANES, all.num_targets);
   all = sum_over_warp(all);
   has_fault = SIGPS_FAULTS && all.active >= HAS_FAULT;
   return {all.ran & 0xffff, all.active & 0xffff, all.ran >> 16, all.sent_edges,
           all.active >> 16};
 }
 
+// Whether no list of what was taken over is too long; else it is handed back.
+__device__ inline bool fits(const Lease &lease, const ClusterMemory &memory,
+                            NextSuperstep &now) {
+  uint32_t num_targets, most;
+  bool has_fault;
+  add_up(memory, now.superstep, num_targets, most, has_fault);
+  if (most <= lease.small_frontier_places)
+    return true;
+  now.frontier = FRONTIER_DELIVERED;
+  now.num_listed = num_targets;
+  now.num_small = 0;
+  return false;
+}
+
 // Derives the next superstep, whose messages are delivered. Returns whether it
 // is for the cluster: then only what changes is written.
 __device__ inline bool goes_on(const Lease &lease, const Counters &done,
-                               uint32_t num_targets, bool has_fault,
-                               NextSuperstep &now) {
+                               uint32_t num_targets, uint32_t most,
+                               bool has_fault, NextSuperstep &now) {
   if (has_fault) {
     now.ending = FAULTED;
     return false;
@@ -237,7 +268,7 @@ __device__ inline bool goes_on(const Lease &lease, const Counters &done,
   uint32_t inbox_at = 1 - now.inbox_at;
   if (done.ran > 0 && done.active == 0 && done.sent_edges > 0 &&
       done.sent_edges <= lease.small_frontier_messages &&
-      now.superstep + 1 < lease.end) {
+      most <= lease.small_frontier_places && now.superstep + 1 < lease.end) {
     now.superstep++;
     now.inbox_at = inbox_at;
     now.any_retired |= done.retired_edges > 0;
@@ -252,12 +283,45 @@ __device__ inline bool goes_on(const Lease &lease, const Counters &done,
   now.frontier = FRONTIER_DELIVERED;
   now.direction = PUSH;
   now.full_scan = done.active > 0;
-  now.num_small =
-      done.active == 0 && done.sent_edges <= lease.small_frontier_messages
-          ? num_small + 1
-          : 0;
-  check_transition(before, now, FRONTIER_DELIVERED);
+  now.num_small = done.active == 0 &&
+                          done.sent_edges <= lease.small_frontier_messages &&
+                          most <= lease.small_frontier_places
+                      ? num_small + 1
+                      : 0;
+  check_transition(lease, before, now, FRONTIER_DELIVERED);
   return false;
+}
+
+// Gives the aggregators their next values, where each block has the totals of
+// all. Returns whether their sum has a fault. By whole blocks.
+__device__ inline bool take_aggregates(const Lease &lease,
+                                       ClusterMemory &memory, int64_t superstep,
+                                       bool is_superstep) {
+  if (is_superstep && threadIdx.x < 32) {
+    Totals totals = identity_totals();
+    if (lane_id() < gridDim.x)
+      totals = memory.totals_of_blocks[(superstep + 1) & 1][lane_id()];
+    uint32_t fault = 0;
+    for (uint32_t distance = MOST_BLOCKS / 2; distance > 0; distance /= 2) {
+      Totals other;
+      for (int i = 0; i < SIGPS_NUM_AGGREGATES; i++)
+        other.cells[i] = __shfl_down_sync(ALL_LANES, totals.cells[i], distance);
+      if (lane_id() < distance)
+        fault = max(fault, sigps_fold(&totals, &other));
+    }
+    uint32_t of_sum = 0;
+    if (lane_id() == 0) {
+      memory.aggregates =
+          next_aggregates(lease, memory.aggregates, totals, of_sum);
+      *static_cast<Totals *>(lease.aggregates) = memory.aggregates;
+    }
+    fault = max(fault, of_sum);
+    keep_fault(lease.in, superstep, NO_VERTEX, fault);
+    if (SIGPS_FAULTS && __any_sync(ALL_LANES, fault != 0) && lane_id() == 0)
+      memory.has_fault = 1;
+  }
+  __syncthreads();
+  return SIGPS_FAULTS && memory.has_fault != 0;
 }
 
 __device__ inline void give_aggregates(const Lease &lease,
@@ -275,6 +339,21 @@ __device__ inline void give_aggregates(const Lease &lease,
   wait_for_cluster();
 }
 
+#if SIGPS_MASTER
+// Asks next_phase() where nothing is left to do. By one thread.
+__device__ inline void ask_for_phase(const Lease &lease, NextSuperstep &next) {
+  SIGPS_CHECK(HAS_PHASES); // master() would be asked after each superstep
+  NextSuperstep now = next;
+  now.has_woken = 0;
+  run_master(lease, now, true, true, next);
+  if (next.has_woken) { // all messages are read
+    next.frontier = FRONTIER_BITS;
+    next.sender_filter = SENDERS_NONE;
+    next.num_listed = next.num_hubs = 0;
+  }
+}
+#endif
+
 // Runs supersteps until lease.end, or until they are over, or no longer small.
 __device__ inline void run_cluster(const Lease &lease) {
   __shared__ ClusterMemory memory;
@@ -287,11 +366,13 @@ __device__ inline void run_cluster(const Lease &lease) {
   wait_for_cluster(); // all blocks have zeroed their memory
   if (records)
     lease.control->num_stats = 0;
+  if (ARE_TOTALS_SENT && threadIdx.x == 0)
+    memory.aggregates = *static_cast<const Totals *>(lease.aggregates);
   if (now.ending || now.superstep >= lease.end || now.num_small == 0)
     return;
   take_over(lease, now, memory);
   report_and_wait(lease, memory, zero_counters(), now.superstep);
-  bool is_mine = true;
+  bool is_mine = fits(lease, memory, now);
   while (is_mine) {
     if (threadIdx.x == 0) // reported; counted up again in the next superstep
       memory.num_targets[now.superstep & 1] = 0;
@@ -301,18 +382,20 @@ __device__ inline void run_cluster(const Lease &lease) {
       Totals totals =
           fold_block(counted.totals, {lease.in, now.superstep, NO_VERTEX});
       if (threadIdx.x == 0)
-        lease.totals[blockIdx.x] = totals;
+        (ARE_TOTALS_SENT ? memory.totals : lease.totals[blockIdx.x]) = totals;
     }
     int64_t superstep = now.superstep;
     report_and_wait(lease, memory, counted, superstep + 1);
-    uint32_t num_targets;
+    uint32_t num_targets, most;
     bool has_fault;
-    Counters done = add_up(memory, superstep + 1, num_targets, has_fault);
-    if (HAS_AGGREGATES) {
+    Counters done = add_up(memory, superstep + 1, num_targets, most, has_fault);
+    if (ARE_TOTALS_SENT)
+      has_fault |= take_aggregates(lease, memory, superstep, done.ran > 0);
+    else if (HAS_AGGREGATES) {
       give_aggregates(lease, memory, superstep, done.ran > 0);
       has_fault |= SIGPS_FAULTS && memory.has_fault != 0;
     }
-    is_mine = goes_on(lease, done, num_targets, has_fault, now);
+    is_mine = goes_on(lease, done, num_targets, most, has_fault, now);
     if (records && done.ran > 0 && !has_fault)
       lease.stats[num_stats++] = stats_of(superstep, PUSH, done, last_time);
   }
@@ -320,9 +403,17 @@ __device__ inline void run_cluster(const Lease &lease) {
   wait_for_cluster(); // all have listed what they hand back
   if (records) {
     lease.control->num_stats = num_stats;
+#if SIGPS_MASTER
+    ask_for_phase(lease, now);
+#endif
     lease.control->next = now;
     lease.control->num_targets.value = 0;
   }
+#if SIGPS_MASTER
+  wait_for_cluster();
+  if (lease.control->next.has_woken)
+    wake_all(lease);
+#endif
 }
 
 } // namespace sigps

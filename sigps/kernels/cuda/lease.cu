@@ -139,9 +139,17 @@ __device__ bool is_awaited(const Lease &lease, uint64_t now) {
 // Derives the next superstep from what this one did. By one thread.
 __device__ void plan_next(const Lease &lease, const NextSuperstep &now,
                           const AllGpus &all_gpus) {
+  // All blocks wait for this thread, and memory takes long to answer: what it
+  // needs is asked for at once.
   Control *control = lease.control;
-  if (SIGPS_PEERS ? all_gpus.has_fault
-                  : kept_fault(control->faults, now.superstep) != 0) {
+  unsigned long long fault = SIGPS_PEERS
+                                 ? all_gpus.has_fault
+                                 : kept_fault(control->faults, now.superstep);
+  Counters done = SIGPS_PEERS ? all_gpus.done : control->counters;
+  uint32_t num_listed = control->num_new.value;
+  uint32_t num_hubs = control->num_new_hubs.value;
+  uint64_t num_stats = control->num_stats, last_time = control->last_time;
+  if (fault != 0) {
     control->next.ending = FAULTED;
     return;
   }
@@ -150,7 +158,6 @@ __device__ void plan_next(const Lease &lease, const NextSuperstep &now,
     control->next.ending = NO_CAPACITY;
     return;
   }
-  Counters done = SIGPS_PEERS ? all_gpus.done : control->counters;
   if (SIGPS_DIRECT && !SIGPS_PEERS)
     done.sent_edges = *lease.in.num_direct;
   control->counters = Counters{};
@@ -162,15 +169,17 @@ __device__ void plan_next(const Lease &lease, const NextSuperstep &now,
     return;
   }
 #if SIGPS_TURNS
-  uint64_t began = control->last_time;
+  uint64_t began = last_time;
 #endif
   bool counts =
       (done.ran > 0 || counts_idle(lease, now)) && now.remaining != PUBLISHING;
-  if (counts)
-    lease.stats[control->num_stats++] = stats_of(
-        now.superstep, now.direction, done, control->last_time, all_gpus);
-  control->next = planned(lease, now, done, control->num_new.value,
-                          control->num_new_hubs.value);
+  if (counts) {
+    lease.stats[num_stats] =
+        stats_of(now.superstep, now.direction, done, last_time, all_gpus);
+    control->num_stats = num_stats + 1;
+    control->last_time = last_time;
+  }
+  control->next = planned(lease, now, done, num_listed, num_hubs);
 #if SIGPS_TURNS
   uint64_t ended = nanoseconds();
   control->next.is_time_up =
@@ -261,7 +270,7 @@ __device__ void push(const Lease &lease, const NextSuperstep &now,
     if (now.frontier != FRONTIER_DELIVERED && !is_silent) {
       uint32_t count = now.num_listed, num_hubs = now.num_hubs;
       // Without hubs, listed ghosts are pushed from their lists as they are.
-      bool has_lists = now.frontier == FRONTIER_LISTS;
+      bool has_lists = now.frontier != FRONTIER_BITS;
       bool has_ghosts = SIGPS_PEERS && has_lists;
       bool are_light = has_ghosts && lease.num_hubs == 0;
       if (!has_lists || (has_ghosts && !are_light)) {
@@ -289,9 +298,9 @@ __device__ void push(const Lease &lease, const NextSuperstep &now,
             lease, now, [&](const uint32_t *ghosts, uint32_t num_ghosts) {
               scatter_listed<true>(lease, now, ghosts, num_ghosts,
                                    [&](bool is_first, uint32_t target) {
-                                     append(lease.targets,
-                                            &control->num_targets.value,
-                                            is_first, target);
+                                     list_target(lease, now,
+                                                 &control->num_targets.value,
+                                                 is_first, target);
                                    });
             });
 #endif

@@ -29,16 +29,20 @@ enum SenderFilter : uint32_t {
 //
 //   before                                      leaves
 //   nothing, or the host (a run or lease begins) FRONTIER_BITS
-//   a pull, or a push with a full scan          FRONTIER_BITS
-//   a push without one, by run_lease            FRONTIER_LISTS
+//   a pull                                      FRONTIER_BITS
+//   a push without a full scan, by run_lease    FRONTIER_LISTS
+//   a push with one, where there are ghosts     FRONTIER_BITS
+//   a push with one, where there are none       FRONTIER_BOTH
 //   a push by run_small_frontier                FRONTIER_DELIVERED
 //
 // A pull or a push reads bits or lists; only a push reads what is delivered.
+// After a full scan a pull finds bits, and a push lists, without another pass.
 // check_transition() (next_superstep.cuh) asserts this with SIGPS_DEBUG.
 enum Frontier : uint32_t {
   FRONTIER_BITS = 0,      // lease.sent: a bit a vertex
   FRONTIER_LISTS = 1,     // lease.senders and lease.hubs
   FRONTIER_DELIVERED = 2, // lease.targets: messages are in their inboxes
+  FRONTIER_BOTH = 3,      // lease.sent, and lease.senders and lease.hubs
 };
 
 // What is left of a superstep. OVERFLOWED: to run again the vertices whose
@@ -252,6 +256,7 @@ struct Lease {
   uint32_t forced;         // a value of Forced
   uint32_t small_frontier_messages; // the most in a small superstep; 0:
                                     // there is no cluster
+  uint32_t small_frontier_places;   // of a block's list of targets
   uint32_t pull_gain;          // in-edges that a pull passes during one message
   uint32_t carries_on;         // whether persistent aggregators do
   uint32_t counts_idle;        // the same as of NextSuperstep, where the host
@@ -306,6 +311,11 @@ struct Lease {
   uint32_t answer_bytes[8]; // of a value: 1, 2, 4 or 8
   uint32_t num_answers;     // the first so many states; 0: none are asked for
 };
+
+// Whether a full scan lists the senders, too. Ghosts that send are not its own.
+__device__ inline bool scan_lists(const Lease &lease) {
+  return !SIGPS_PEERS && lease.num_lids == lease.num_owned;
+}
 
 // Whether a superstep counts in which no vertex runs.
 __device__ inline bool counts_idle(const Lease &lease,

@@ -22,13 +22,23 @@ __device__ inline bool some_gpu_lacks_capacity(const Counters &done) {
   return SIGPS_DIRECT && done.senders > 0;
 }
 
-// Asserts what stands at Frontier and Remaining. `pushed`: what a push without
-// a full scan leaves in the kernel that runs.
-__device__ inline void check_transition(const NextSuperstep &now,
+// What a superstep leaves. `pushed`: a push without a full scan, in the kernel
+// that runs.
+__device__ inline Frontier left_by(const Lease &lease, const NextSuperstep &now,
+                                   Frontier pushed) {
+  if (now.direction == PULL)
+    return FRONTIER_BITS;
+  if (!now.full_scan)
+    return pushed;
+  return scan_lists(lease) ? FRONTIER_BOTH : FRONTIER_BITS;
+}
+
+// Asserts what stands at Frontier and Remaining. `pushed` as above.
+__device__ inline void check_transition(const Lease &lease,
+                                        const NextSuperstep &now,
                                         const NextSuperstep &next,
                                         Frontier pushed) {
-  Frontier left =
-      now.direction == PUSH && !now.full_scan ? pushed : FRONTIER_BITS;
+  Frontier left = left_by(lease, now, pushed);
   SIGPS_CHECK(next.ending || next.frontier == left);
   SIGPS_CHECK(next.direction == PUSH ||
               (!next.full_scan && next.frontier != FRONTIER_DELIVERED));
@@ -64,8 +74,7 @@ planned(const Lease &lease, const NextSuperstep &now, const Counters &done,
     return next;
   }
   next.superstep++;
-  next.frontier =
-      now.direction == PUSH && !now.full_scan ? FRONTIER_LISTS : FRONTIER_BITS;
+  next.frontier = left_by(lease, now, FRONTIER_LISTS);
   next.num_listed = num_listed;
   next.num_hubs = num_hubs;
   next.mean_degree = float(done.sent_edges) / float(max(done.senders, 1ull));
@@ -80,10 +89,10 @@ planned(const Lease &lease, const NextSuperstep &now, const Counters &done,
                        : done.senders == lease.could_send ? SENDERS_ALL
                                                           : SENDERS_BITMAP;
   bool is_few = next.direction == PUSH && !next.full_scan &&
-                next.frontier == FRONTIER_LISTS &&
+                next.frontier != FRONTIER_BITS &&
                 done.sent_edges <= lease.small_frontier_messages;
   next.num_small = is_few ? now.num_small + 1 : 0;
-  check_transition(now, next, FRONTIER_LISTS);
+  check_transition(lease, now, next, FRONTIER_LISTS);
   return next;
 }
 
@@ -98,18 +107,27 @@ __device__ inline Stats stats_of(int64_t superstep, Direction direction,
           all_gpus.imbalance, all_gpus.num_skipped};
 }
 
-// Gives the aggregators their next values, of what these had and the totals of
-// a superstep. By one thread of all.
-__device__ inline void set_aggregates(const Lease &lease, int64_t superstep,
-                                      const Totals &totals) {
-  Totals *now = static_cast<Totals *>(lease.aggregates);
+// The aggregators' next values, of what these had and the totals of a
+// superstep; and the fault of their sum.
+__device__ inline Totals next_aggregates(const Lease &lease, const Totals &had,
+                                         const Totals &totals,
+                                         uint32_t &fault) {
   Totals next = identity_totals();
   constexpr bool persistent[] = {SIGPS_PERSISTENT};
   for (int i = 0; i < SIGPS_NUM_AGGREGATES; i++)
     if (persistent[i] && lease.carries_on)
-      next.cells[i] = now->cells[i];
-  keep_fault(lease.in, superstep, NO_VERTEX, sigps_fold(&next, &totals));
-  *now = next;
+      next.cells[i] = had.cells[i];
+  fault = sigps_fold(&next, &totals);
+  return next;
+}
+
+// Gives the aggregators these values. By one thread of all.
+__device__ inline void set_aggregates(const Lease &lease, int64_t superstep,
+                                      const Totals &totals) {
+  Totals *now = static_cast<Totals *>(lease.aggregates);
+  uint32_t fault;
+  *now = next_aggregates(lease, *now, totals, fault);
+  keep_fault(lease.in, superstep, NO_VERTEX, fault);
 }
 
 // Thread 0 gets what all blocks gave. By one whole block.

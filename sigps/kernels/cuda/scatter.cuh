@@ -82,6 +82,15 @@ __device__ inline bool send(const Lease &lease, const NextSuperstep &now,
                           target);
 }
 
+// Lists a target that got its first message. A full scan finds them by their
+// bits: many warps would wait for one counter in vain.
+__device__ inline void list_target(const Lease &lease, const NextSuperstep &now,
+                                   uint32_t *num_targets, bool is_first,
+                                   uint32_t target) {
+  if (!now.full_scan)
+    append(lease.targets, num_targets, is_first, target);
+}
+
 __device__ inline void scatter_hubs(const Lease &lease,
                                     const NextSuperstep &now,
                                     uint32_t *num_targets, uint32_t count) {
@@ -102,7 +111,7 @@ __device__ inline void scatter_hubs(const Lease &lease,
         target = lease.out_edges.ends[position];
         is_first = send<true>(lease, now, route, source, position, target);
       }
-      append(lease.targets, num_targets, is_first, target);
+      list_target(lease, now, num_targets, is_first, target);
     }
   }
 }
@@ -172,7 +181,7 @@ __device__ inline void scatter(const Lease &lease, const NextSuperstep &now,
                                uint32_t num_hubs) {
   scatter_hubs(lease, now, num_targets, num_hubs);
   auto list = [&](bool is_first, uint32_t target) {
-    append(lease.targets, num_targets, is_first, target);
+    list_target(lease, now, num_targets, is_first, target);
   };
   scatter_listed<true>(lease, now, lease.senders, count, list);
 }
@@ -244,8 +253,8 @@ compute_targets(const Lease &lease, const NextSuperstep &now, uint32_t count,
 }
 
 // Full scan: computes the vertices that got a message or are active, all in
-// turn; writes the senders as bits. Mostly few compute, so several words are
-// loaded at once.
+// turn; writes the senders as bits, and lists them, too, where all are owned.
+// Mostly few compute, so several words are loaded at once.
 __device__ inline void scan_all(const Lease &lease, const NextSuperstep &now,
                                 ThreadCounters &counted) {
   uint32_t words = (lease.num_owned + 31) / 32;
@@ -281,6 +290,9 @@ __device__ inline void scan_all(const Lease &lease, const NextSuperstep &now,
       uint32_t bits = __ballot_sync(ALL_LANES, sends);
       if (lane_id() == 0)
         lease.sent[(now.superstep + 1) & 1][word] = bits;
+      if (now.full_scan && bits != 0 && scan_lists(lease))
+        append_senders(lease, &lease.control->num_new.value,
+                       &lease.control->num_new_hubs.value, sends, v);
     }
   }
 }

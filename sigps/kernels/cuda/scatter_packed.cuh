@@ -30,7 +30,7 @@ __device__ inline uint32_t scatter_row(const Lease &lease,
       bool is_first =
           found.is_there[k] && send_with<true>(given, lease, now, route, source,
                                                0, found.targets[k]);
-      append(lease.targets, num_targets, is_first, found.targets[k]);
+      list_target(lease, now, num_targets, is_first, found.targets[k]);
     }
   };
   uint32_t chain = packed::chain_of(rows, source);

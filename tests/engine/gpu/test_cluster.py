@@ -55,10 +55,14 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def cluster_of(
-    monkeypatch: pytest.MonkeyPatch, most_messages: int, threads: int = 512, blocks: int = 16
+    monkeypatch: pytest.MonkeyPatch, most_messages: int, threads: int = 512, blocks: int = 16, places: int = 0
 ) -> None:
     """Let a cluster do supersteps of up to so many messages."""
-    monkeypatch.setattr(gpu_variant, "choose_cluster", lambda arch: Cluster(blocks, threads, most_messages))
+    monkeypatch.setattr(
+        gpu_variant,
+        "choose_cluster",
+        lambda arch: Cluster(blocks, threads, most_messages, places or most_messages),
+    )
     gpu_variant.load_variant.cache_clear()
 
 

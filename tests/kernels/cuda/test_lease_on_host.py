@@ -24,10 +24,19 @@ def star() -> Graph:
     return Graph.from_edges(*ends, np.ones(ends[0].size), directed=False)
 
 
+def tail() -> Graph:
+    """Return a path that ends in a clique: cores of one go one by one, and then none is left within reach."""
+    inside = np.triu_indices(9, 1)
+    path = np.arange(8, 40)
+    ends = np.append(inside[0], path[:-1]), np.append(inside[1], path[1:])
+    return Graph.from_edges(*ends, np.ones(ends[0].size), directed=False)
+
+
 GRAPHS = {
-    "grid": lambda: sigps.generate("grid", rows=24, columns=5, weights="random"),
+    "grid": lambda: sigps.generate("grid", rows=20, columns=15, weights="random"),
     "rmat": lambda: sigps.generate("rmat", scale=7, weights="random"),
     "star": star,
+    "tail": tail,
 }
 
 PROGRAMS = {
@@ -43,6 +52,7 @@ CASES = [(program, graph, "auto") for program in PROGRAMS for graph in ("grid", 
 CASES += [
     ("BFS", "grid", "push"),
     ("KCore", "grid", "push"),
+    ("KCore", "tail", "push"),
     ("KCore", "star", "auto"),
     ("BFS", "star", "push"),
 ]
@@ -70,8 +80,12 @@ def test_a_lease_is_the_interpreters(
     assert taken == supersteps
 
 
-def test_small_frontiers_have_their_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("program", "graph", "most"), [("BFS", "grid", None), ("KCore", "tail", 3)])
+def test_small_frontiers_have_their_kernel(
+    program: str, graph: str, most: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     use_host_as_gpu(monkeypatch)
     launched = run_leases_by_their_text(monkeypatch)
-    sigps.run(BFS(source=0), GRAPHS["grid"](), device="cuda", direction="push")
+    sigps.run(PROGRAMS[program](), GRAPHS[graph](), device="cuda", direction="push")
     assert "run_small_frontier" in launched
+    assert most is None or len(launched) <= most
