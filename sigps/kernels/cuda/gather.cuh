@@ -2,13 +2,16 @@
 // one pass. Writes the senders as bits.
 //
 // Schedule: rows of over 4096 edges block-mapped, other CSR rows warp-mapped,
-// eight to a warp one after another, sliced rows thread-mapped; those of most
-// edges first, and a block or warp that is done takes the next task. Every
-// vertex has one thread that computes it; words and bytes of bits have one
-// writer, except those of block-mapped rows, which are zero before and set by
-// atomics. With SIGPS_BY_WARP every vertex has a warp that computes it, all CSR
-// rows are warp-mapped, one at a time, and their bits set by atomics. With
-// SIGPS_BY_TEAM the first of them are block-mapped, and computed by all warps.
+// eight to a warp one after another, sliced rows thread-mapped, four slices to
+// a warp; those of most edges first, and a block or warp that is done takes the
+// next task. Where that makes few tasks a warp, it takes one row, or slice, at
+// a time: else all wait for the tasks of most edges. Every vertex has one
+// thread that computes it; words and bytes of bits have one writer, except
+// those of block-mapped rows, and of rows that a warp takes one at a time,
+// which are zero before and set by atomics. With SIGPS_BY_WARP every vertex has
+// a warp that computes it, all CSR rows are warp-mapped, one at a time, and
+// their bits set by atomics. With SIGPS_BY_TEAM the first of them are
+// block-mapped, and computed by all warps.
 //
 // Lids are in descending order of in-degree, and where edges go both ways that
 // is how often a record is read: the first ones are copied to a cache in shared
@@ -272,14 +275,37 @@ gather_row_by_warp(const Lease &lease, const NextSuperstep &now, uint32_t v) {
 
 constexpr uint32_t ROWS_OF_WARP = SIGPS_BY_WARP ? 1 : 8;
 
-// Eight rows one after another; then eight lanes compute. One row, where all
-// lanes compute together.
+// Over tiles two, which are gathered together (DESIGN.md).
+constexpr uint32_t SLICES_OF_TASK = SIGPS_BY_WARP ? 1 : SIGPS_TILES ? 2 : 4;
+
+// Tasks for each warp up to which they are of one row, or slice.
+#ifndef SIGPS_FEW_TASKS
+#define SIGPS_FEW_TASKS 4
+#endif
+#ifndef SIGPS_FINE_ROWS
+#define SIGPS_FINE_ROWS 1
+#endif
+
+// Whether a pull has few tasks for its warps. Every thread finds the same.
+__device__ inline bool has_few_tasks(const Lease &lease,
+                                     uint32_t num_block_rows) {
+  uint32_t num_csr_rows = lease.in_edges.num_csr_rows;
+  uint32_t groups = (num_csr_rows - num_block_rows) / ROWS_OF_WARP;
+  uint32_t slices = (max(lease.num_owned, num_csr_rows) - num_csr_rows) / 32;
+  return !SIGPS_BY_WARP && !SIGPS_TILES &&
+         groups + slices / SLICES_OF_TASK <=
+             SIGPS_FEW_TASKS * (threads_of_grid() / 32);
+}
+
+// Some rows one after another, eight at most; then as many lanes compute. One
+// row, where all lanes compute together.
 template <SenderFilter FILTER>
 __device__ inline void
 gather_rows_by_warp(const Lease &lease, const NextSuperstep &now,
-                    uint32_t first_row, ThreadCounters &counted) {
+                    uint32_t first_row, uint32_t num_rows,
+                    ThreadCounters &counted) {
   uint32_t v = first_row + lane_id();
-  bool is_mine = lane_id() < ROWS_OF_WARP && v < lease.num_owned;
+  bool is_mine = lane_id() < num_rows && v < lease.num_owned;
   uint8_t status = is_mine ? lease.status[v] : uint8_t(RETIRED);
   Inbox mine = empty_inbox();
   uint32_t waiting = __ballot_sync(ALL_LANES, is_mine && status != RETIRED);
@@ -301,9 +327,9 @@ gather_rows_by_warp(const Lease &lease, const NextSuperstep &now,
   bool sends = run_vertices(lease, now, runs, v, status, mine, counted);
   uint32_t *sent = lease.sent[(now.superstep + 1) & 1];
   uint32_t bits = __ballot_sync(ALL_LANES, sends);
-  if (SIGPS_BY_WARP && sends)
+  if (num_rows < 8 && sends)
     atomicOr(&sent[v / 32], 1u << v % 32);
-  if (!SIGPS_BY_WARP && lane_id() == 0)
+  if (num_rows == 8 && lane_id() == 0)
     reinterpret_cast<uint8_t *>(sent)[first_row / 8] = uint8_t(bits);
 }
 
@@ -361,24 +387,22 @@ __device__ inline void gather_row_by_block(const Lease &lease,
   __syncthreads();
 }
 
-// Over tiles two, which are gathered together (DESIGN.md).
-constexpr uint32_t SLICES_OF_TASK = SIGPS_BY_WARP ? 1 : SIGPS_TILES ? 2 : 4;
-
 #if !SIGPS_TILES
 // The same for the slices of a task, whose statuses are loaded at once.
 template <SenderFilter FILTER>
 __device__ inline void
 gather_slices(const Lease &lease, const NextSuperstep &now, uint32_t first_row,
-              ThreadCounters &counted) {
+              uint32_t num_slices, ThreadCounters &counted) {
   uint32_t statuses = 0; // a byte each
 #pragma unroll
   for (uint32_t k = 0; k < SLICES_OF_TASK; k++) {
     uint32_t v = first_row + k * 32 + lane_id();
-    uint8_t status = v < lease.num_owned ? lease.status[v] : uint8_t(RETIRED);
+    bool is_one = k < num_slices && v < lease.num_owned;
+    uint8_t status = is_one ? lease.status[v] : uint8_t(RETIRED);
     statuses |= uint32_t(status) << 8 * k;
   }
 #pragma unroll 1
-  for (uint32_t k = 0; k < SLICES_OF_TASK; k++) {
+  for (uint32_t k = 0; k < num_slices; k++) {
     uint32_t row = first_row + k * 32;
     if (row < lease.num_owned)
       gather_slice<FILTER>(lease, now, row, statuses >> 8 * k & 255, counted);
@@ -391,7 +415,7 @@ gather_slices(const Lease &lease, const NextSuperstep &now, uint32_t first_row,
 template <SenderFilter FILTER>
 __device__ inline void
 gather_slices(const Lease &lease, const NextSuperstep &now, uint32_t first_row,
-              ThreadCounters &counted) {
+              uint32_t, ThreadCounters &counted) {
   constexpr int K = SLICES_OF_TASK;
   Outbox outbox = outbox_of(lease, now);
   uint32_t statuses = 0, degrees[K], widest = 0;
@@ -492,17 +516,21 @@ __device__ inline void compute_active(const Lease &lease,
 // The tasks of warps: warp-mapped rows, then slices. Over tiles those come
 // first of which no row has a partial, for they can go before the barrier.
 struct RowTasks {
-  uint32_t num_block_rows, groups, count, num_free, counters, mine;
+  uint32_t num_block_rows, rows_of_warp, slices_of_task;
+  uint32_t groups, count, num_free, counters, mine;
   uint32_t *numbers;
 
   __device__ RowTasks(const Lease &lease, uint32_t num_block_rows)
       : num_block_rows(num_block_rows) {
     uint32_t num_csr_rows = lease.in_edges.num_csr_rows;
-    groups = (num_csr_rows - num_block_rows) / ROWS_OF_WARP;
+    bool are_few = has_few_tasks(lease, num_block_rows);
+    rows_of_warp = are_few ? SIGPS_FINE_ROWS : ROWS_OF_WARP;
+    slices_of_task = are_few ? 1 : SLICES_OF_TASK;
+    groups = (num_csr_rows - num_block_rows) / rows_of_warp;
     uint32_t slices = (lease.num_owned - num_csr_rows + 31) / 32;
     if (lease.num_owned < num_csr_rows)
       slices = 0;
-    count = groups + (slices + SLICES_OF_TASK - 1) / SLICES_OF_TASK;
+    count = groups + (slices + slices_of_task - 1) / slices_of_task;
     num_free = 0;
 #if SIGPS_TILES
     uint32_t others = max(lease.tiles.first_free, num_csr_rows) - num_csr_rows;
@@ -530,12 +558,13 @@ __device__ inline void gather_task(const Lease &lease, const NextSuperstep &now,
                       : number - tasks.num_free;
   if (task < tasks.groups)
     gather_rows_by_warp<FILTER>(
-        lease, now, tasks.num_block_rows + task * ROWS_OF_WARP, counted);
+        lease, now, tasks.num_block_rows + task * tasks.rows_of_warp,
+        tasks.rows_of_warp, counted);
   else
     gather_slices<FILTER>(lease, now,
                           lease.in_edges.num_csr_rows +
-                              (task - tasks.groups) * SLICES_OF_TASK * 32,
-                          counted);
+                              (task - tasks.groups) * tasks.slices_of_task * 32,
+                          tasks.slices_of_task, counted);
 }
 
 #if SIGPS_TILES
@@ -553,6 +582,21 @@ __device__ inline uint32_t gather_free(const Lease &lease,
 }
 #endif
 
+// Rows that a block takes. With SIGPS_BY_WARP only one warp of a block would
+// compute, or all.
+__device__ inline uint32_t rows_of_blocks(const Lease &lease) {
+  return SIGPS_BY_TEAM   ? lease.num_team_rows
+         : SIGPS_BY_WARP ? 0
+                         : lease.num_block_rows;
+}
+
+// The first so many rows set their bits one by one.
+__device__ inline uint32_t rows_with_atomic_bits(const Lease &lease) {
+  return SIGPS_FINE_ROWS < 8 && has_few_tasks(lease, rows_of_blocks(lease))
+             ? max(lease.num_block_rows, lease.in_edges.num_csr_rows)
+             : lease.num_block_rows;
+}
+
 //   number: with has_number a task's that this warp has taken
 template <SenderFilter FILTER>
 __device__ inline void gather(const Lease &lease, const NextSuperstep &now,
@@ -565,10 +609,7 @@ __device__ inline void gather(const Lease &lease, const NextSuperstep &now,
   if (FILTER != SENDERS_NONE)
     fill_shared_cache<FILTER>(outbox_of(lease, now));
   __shared__ uint32_t next_row;
-  // With SIGPS_BY_WARP only one warp of a block would compute, or all.
-  uint32_t num_block_rows = SIGPS_BY_TEAM   ? lease.num_team_rows
-                            : SIGPS_BY_WARP ? 0
-                                            : lease.num_block_rows;
+  uint32_t num_block_rows = rows_of_blocks(lease);
   while (num_block_rows > 0) {
     if (threadIdx.x == 0)
       next_row = atomicAdd(&lease.control->next_block_row.value, 1);

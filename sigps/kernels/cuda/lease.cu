@@ -368,8 +368,12 @@ __device__ void end_superstep(const Lease &lease, const NextSuperstep &now,
         lease.wrote[word] = 0;
 #endif
     uint32_t *old = lease.sent[now.superstep & 1];
-    for (uint32_t i = threadIdx.x; i * 32 < lease.num_block_rows;
-         i += blockDim.x)
+#if SIGPS_DIRECT || SIGPS_LISTED || SIGPS_GROUPED || SIGPS_BY_EDGE
+    uint32_t num_rows = lease.num_block_rows;
+#else
+    uint32_t num_rows = rows_with_atomic_bits(lease);
+#endif
+    for (uint32_t i = threadIdx.x; i * 32 < num_rows; i += blockDim.x)
       old[i] = 0; // bits that the next pull sets one by one
 #if SIGPS_PACKED
     clear_ends_of_chains(lease, old);

@@ -37,6 +37,8 @@ GRAPHS = {
     "rmat": lambda: sigps.generate("rmat", scale=7, weights="random"),
     "star": star,
     "tail": tail,
+    "few": lambda: sigps.generate("rmat", scale=5, edge_factor=4),
+    "clique": lambda: Graph.from_edges(*np.triu_indices(45, 1), directed=False),
 }
 
 PROGRAMS = {
@@ -56,6 +58,7 @@ CASES += [
     ("KCore", "star", "auto"),
     ("BFS", "star", "push"),
 ]
+CASES += [("Katz", "clique", "pull"), ("KCore", "few", "pull")]  # few tasks for each warp
 
 
 def outcome(
