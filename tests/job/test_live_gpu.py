@@ -331,7 +331,9 @@ def test_full_runs_on_meshes_find_the_fixed_point_at_once(heavy: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "of", [("float64", "int64", True, True, True), ("uint32", "uint8", False, False, False)], ids=str
+    "of",
+    [("float64", "int64", True, True, True, False), ("uint32", "uint8", False, False, False, True)],
+    ids=str,
 )
 def test_kernels_link(of: Any) -> None:
     assert b"begin_again" in link_kernel("live", "sm_90", following.live_macros(*of))
@@ -407,6 +409,59 @@ def test_rows_follow_searches_that_run_in_full(history: History) -> None:
     source = np.asarray(history.first().ids)[0]
     of: Any = source if isinstance(source, str) else int(source)
     in_full(BFS(source=of), history, ("level", "parent"))
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@pytest.mark.parametrize("directed", [True, False])
+def test_rows_of_searches_keep_the_order_of_ids(directed: bool, monkeypatch: Any) -> None:
+    monkeypatch.setattr(edited_rows, "_LEAST_ROOM", 64)
+    rows_keep_their_order(directed=directed, num_vertices=1300, sizes=[1, 300, 1, 90, 4])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("directed", [True, False])
+def test_rows_of_searches_keep_the_order_of_ids_on_a_gpu(directed: bool) -> None:
+    rows_keep_their_order(directed=directed, num_vertices=20_000, sizes=[1, 30_000, 1, 900, 4, 9000])
+
+
+def rows_keep_their_order(*, directed: bool, num_vertices: int, sizes: list[int]) -> None:
+    """Insert into rows and delete from them, of which one has many edges; then look at all, and at a search."""
+    draw, n = np.random.default_rng(12), num_vertices
+    ends: Any = np.concatenate(
+        [(n * draw.random((2, 3 * n)) ** 3).astype(int), [np.arange(n), np.zeros(n, int)]], 1
+    )
+    graph = Graph.from_edges(*ends, vertices=range(n), directed=directed)
+    with sigps.stream(BFS(source=n // 2), graph, device="cuda") as stream:
+        for size in sizes:
+            inserts = (n * draw.random((2, size)) ** 3).astype(int)
+            inserts[1, : size // 2] = 0  # of the long row
+            gone = draw.integers(0, ends.shape[1], size // 2)
+            result = stream.apply(inserts=tuple(inserts), deletes=tuple(ends[:, gone]))
+            stored = stream.graph.to_arrow().to_pydict()
+            ends = np.array([stored["source"], stored["target"]])
+            both = ends if directed else np.concatenate([ends, ends[::-1, ends[0] != ends[1]]], 1)
+            order = np.lexsort(both)
+            assert rows_on_the_device(stream) == (both[1, order].tolist(), both[0, order].tolist())
+            judge = Graph.from_edges(*ends, vertices=range(n), directed=directed)
+            expected = sigps.run(BFS(source=n // 2), judge, device="cpu")
+            for name in ("level", "parent"):
+                assert result[name].tolist() == expected[name].tolist()
+
+
+def rows_on_the_device(stream: Any) -> tuple[list[int], list[int]]:
+    """Return the rows of in-edges and their ends, by id, as a stream has them."""
+    import cupy
+
+    engine: Any = getattr(stream._live, "_engine")  # noqa: B009
+    lids = engine._engine._graph.numbering.lids_on_host
+    gids = np.argsort(lids)
+    edges = engine._engine._graph.incoming
+    begins, degrees, ends = (
+        cupy.asnumpy(array) for array in (edges.rows.offsets, edges.rows.degrees, edges.ends)
+    )
+    sizes = degrees[lids].astype(int)
+    at = np.repeat(begins[lids].astype(int) - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
+    return np.repeat(np.arange(lids.size), sizes).tolist(), gids[ends[at]].tolist()
 
 
 @pytest.mark.usefixtures("host_is_gpu")

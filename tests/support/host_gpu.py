@@ -441,6 +441,7 @@ def _load_variant(
     has_heads: bool = False,
     has_turns: bool = False,
     is_mesh: bool = False,
+    in_pieces: bool = False,
 ) -> Variant:
     assert not has_peers
     assert not goes_by_edge

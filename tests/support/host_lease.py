@@ -147,8 +147,10 @@ def _load_variant(
     has_heads: bool = False,
     has_turns: bool = False,
     is_mesh: bool = False,
+    in_pieces: bool = False,
 ) -> Variant:
     assert not has_peers
+    assert not in_pieces
     assert not goes_by_edge
     assert not has_tiles
     assert packing is Packing.NONE

@@ -3,12 +3,16 @@
 // which have no order. The text of edges.cuh stands before this, that of
 // gather.cuh and tiles.cuh follows, without what they include.
 
+#ifndef SIGPS_EARLY_EXIT
 #define SIGPS_EARLY_EXIT 0
+#endif
 #define SIGPS_PEERS 0
 #define SIGPS_BY_WARP 0
 #define SIGPS_BY_TEAM 0
 #define SIGPS_WALKS 1 // vertices without senders are no other path then
+#ifndef SIGPS_TILES
 #define SIGPS_TILES 1
+#endif
 #define SIGPS_ONCE
 #define WORDS_AT_ONCE
 
@@ -90,6 +94,7 @@ struct Lease {
   uint32_t *partial_bits;
   Control *control;
   Inbox *found; // what vertices compute with
+  uint32_t num_warp_rows;
 };
 struct NextSuperstep {
   int64_t superstep;

@@ -1,9 +1,9 @@
 """Rows of edges in the memory of a GPU that change where they lie (`kernels/cuda/changing_rows.cuh`).
 
-Each row lies in one piece with some room behind it, in any order. A batch takes out the edges that it deletes, puts
-those that it inserts behind a row's last, and moves a row that outgrows its room behind all others: a launch, by
-counters and lists on the device, which finds the edges itself where deletes are given by their ends. When rows have
-used what was left behind them, all are copied to larger arrays.
+Each row lies in one piece with some room behind it, in any order, or in that of ids. A batch takes out the edges that
+it deletes, puts those that it inserts behind a row's last, or to their places, and moves a row that outgrows its room
+behind all others: a launch, by counters and lists on the device, which finds the edges itself where deletes are given
+by their ends. When rows have used what was left behind them, all are copied to larger arrays.
 
 A batch crosses in one copy from pinned memory, with the counters that it begins with.
 """
@@ -144,19 +144,27 @@ class BatchMemory:
     Args:
         sides: The out-edges, and the in-edges where they are others.
         hub_degree: Vertices with more out-edges are hubs.
+        order: [num_owned], uint32, on the host: by what in-edges of a row ascend; None where they have no order.
 
     Attributes:
         sides: As they were given.
         batch: A `Batch` of `changing_rows.cuh`.
     """
 
-    def __init__(self, sides: tuple[EditedRows, ...], hub_degree: int) -> None:
+    def __init__(
+        self, sides: tuple[EditedRows, ...], hub_degree: int, order: NDArray[np.uint32] | None
+    ) -> None:
+        import cupy
+
         self.sides = sides
         self._again: Any = None
         self._pinned: Any = None
         self._on_device: Any = None
         self.batch = np.zeros((), dtype=_BATCH)
         self.batch["num_sides"], self.batch["hub_degree"] = len(sides), hub_degree
+        if order is not None:
+            self._order = cupy.asarray(order)
+            self.batch["order"] = self._order.data.ptr
         self.point()
 
     def point(self) -> None:

@@ -139,7 +139,7 @@ class GpuEngine:
         self._master = master
         self._asks_master = self.runs_alone and master is not None and master.is_compiled
         self._goes_by_edge = schedule == "edge"
-        self._has_turns = False
+        self._has_turns, self._is_edited = False, is_edited
         self._control: Any = None
         self._arrived: Snapshot | None = None
         alone = exchange.size == 1
@@ -591,8 +591,9 @@ class GpuEngine:
                 given = program, self._columns, self._has_narrow_ids, self._gpu, self.has_peers
                 laid_out = self._goes_by_edge, self._graph.tiles is not None
                 packed = self._packing, self._placed.has_heads
+                is_mesh = self._graph.most_out_edges <= CLUSTER_DEGREE
                 known[key] = gpu_variant.load_variant(
-                    *given, *laid_out, *packed, self._has_turns, self._graph.most_out_edges <= CLUSTER_DEGREE
+                    *given, *laid_out, *packed, self._has_turns, is_mesh, self._is_edited
                 )
         return known[key]
 

@@ -1,7 +1,8 @@
 """A program whose edges follow the versions of a graph on one GPU: rows change where they lie, and all runs anew.
 
 To lay a version out anew takes seconds where a run takes a millisecond. What changes are the rows' order and places
-(`edited_rows.py`), so a program is followed whose messages combine in any order: no sums of floats, no lists.
+(`edited_rows.py`), so a program is followed whose messages combine in any order: no sums of floats, no lists. Where a
+pull may stop at the sender of the lowest id (`BFS`), rows of in-edges keep the order of ids.
 `live.GpuLiveEngine` goes on from the last states besides.
 """
 
@@ -9,7 +10,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -93,10 +93,7 @@ class GpuFollowingEngine:
         refused: str,
     ) -> None:
         self.refused = refused
-        if native.program.early_exit is EarlyExit.LOWEST:  # rows do not ascend
-            program = native.program
-            program = replace(program, early_exit=EarlyExit.NEVER, key=f"{program.key} reads all")
-            native = replace(native, program=program)
+        self._ascends = native.program.early_exit is EarlyExit.LOWEST
         self._native, self._params, self._subgraph, self._exchange = native, params, subgraph, exchange
         self._column = next(iter(native.program.edge_columns), None)
         self._last: list[Any] = []
@@ -113,7 +110,7 @@ class GpuFollowingEngine:
         if self._column is not None:
             weight = graph.incoming.column(self._column).dtype.name
         self._kernels = _kernels(
-            gpu, self._key_type, weight, self._takes_min, self._column is not None, self._adds
+            gpu, self._key_type, weight, self._takes_min, self._column is not None, self._adds, self._ascends
         )
         assert isinstance(graph.incoming, PlacedEdges)
         assert isinstance(graph.outgoing, PlacedEdges)
@@ -122,7 +119,10 @@ class GpuFollowingEngine:
             outgoing = EditedRows(graph.outgoing, self._column, self._kernels, gpu)
         self._num_edges = self._subgraph.incoming.ends.size
         self._num_hubs = int(np.count_nonzero(graph.outgoing.degrees_on_host > HUB_DEGREE))
-        self._batches = BatchMemory((outgoing,) if incoming is outgoing else (outgoing, incoming), HUB_DEGREE)
+        sides = (outgoing,) if incoming is outgoing else (outgoing, incoming)
+        self._batches = BatchMemory(
+            sides, HUB_DEGREE, self._order.astype(np.uint32) if self._ascends else None
+        )
         self._is_read = self._changes = True
         self._size = 0
         self._point()
@@ -350,11 +350,13 @@ class GpuFollowingEngine:
 @functools.cache
 @spent_on("compile")
 def _kernels(
-    gpu: Gpu, key: str, weight: str, takes_min: bool, has_column: bool, adds: bool
+    gpu: Gpu, key: str, weight: str, takes_min: bool, has_column: bool, adds: bool, ascends: bool
 ) -> dict[str, Kernel]:
     from sigps.device.linking import link_kernel
 
-    module = Module(link_kernel("live", gpu.arch, live_macros(key, weight, takes_min, has_column, adds)))
+    module = Module(
+        link_kernel("live", gpu.arch, live_macros(key, weight, takes_min, has_column, adds, ascends))
+    )
     names = (
         "copy_rows_warp_mapped",
         "edit_rows",
@@ -365,7 +367,9 @@ def _kernels(
     return {name: module.kernel(name) for name in names}
 
 
-def live_macros(key: str, weight: str, takes_min: bool, has_column: bool, adds: bool) -> dict[str, str]:
+def live_macros(
+    key: str, weight: str, takes_min: bool, has_column: bool, adds: bool, ascends: bool
+) -> dict[str, str]:
     """Return what `kernels/cuda/live.cu` is compiled with, of the names of NumPy's types."""
     return {
         "SIGPS_KEY": _c_type(key),
@@ -373,6 +377,7 @@ def live_macros(key: str, weight: str, takes_min: bool, has_column: bool, adds: 
         "SIGPS_TAKES_MIN": str(int(takes_min)),
         "SIGPS_ADDS": str(int(adds)),
         "SIGPS_COLUMNS": str(int(has_column)),
+        "SIGPS_ORDERED": str(int(ascends)),
     }
 
 

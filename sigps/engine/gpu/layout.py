@@ -25,6 +25,10 @@ LONG_DEGREE = 192
 takes the others wherever they lie, since a block for each of over 32 edges takes 2.4 times as long on cnr-2000."""
 
 
+THREAD_DEGREE = 64
+"""Where every row lies in one piece, rows of more edges than this, when they are laid out, take a warp."""
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """The position of each row's edges.
@@ -36,6 +40,8 @@ class Rows:
         num_csr_rows: Rows that lie in one piece (CSR), and not in slices; a multiple of 32.
         num_block_rows: Block-mapped rows among them; a multiple of 32.
         num_long_rows: Rows of more than LONG_DEGREE edges among them; a multiple of 32.
+        num_warp_rows: Rows that no thread takes alone; a multiple of 32, and all that lie in one piece, but where
+            every row does.
         num_positions: Positions of edges, padding among them.
     """
 
@@ -46,6 +52,7 @@ class Rows:
     num_block_rows: int
     num_long_rows: int
     num_positions: int
+    num_warp_rows: int
 
     def on_device(self, asarray: Callable[[Any], Any]) -> Rows:
         """Return the same with arrays as this makes them."""
@@ -108,7 +115,8 @@ def lay_out(
     slices = np.zeros(widths.size + 1, dtype=np.uint64)
     np.cumsum(widths * np.uint64(32), out=slices[1:])
     slices += offsets[-1]
-    return Rows(degrees, offsets, slices, csr_rows, blocks, long, int(slices[-1]))
+    warps = csr_rows if in_slices else min(csr_rows, max(blocks, _up_to_warps(up_to(degrees, THREAD_DEGREE))))
+    return Rows(degrees, offsets, slices, csr_rows, blocks, long, int(slices[-1]), warps)
 
 
 def _num_above(descending: NDArray[np.uint32], bound: int) -> int:

@@ -152,6 +152,7 @@ def _lease(
     lease["num_owned"], lease["num_lids"] = graph.num_owned, graph.num_lids
     lease["num_hubs"] = graph.num_hubs
     rows = graph.incoming.rows
+    lease["num_warp_rows"] = rows.num_warp_rows
     if program.delivery is not Delivery.DIRECT:  # whose vertices have no bits to set
         sets_bits = program.reads_all_at_once or program.reads_neighbors  # of all CSR rows, one by one
         lease["num_block_rows"] = rows.num_csr_rows if sets_bits else rows.num_block_rows

@@ -224,7 +224,7 @@ class _InRows:
         import cupy
 
         none = cupy.zeros(1, dtype=cupy.uint64)
-        self.rows = Rows(degrees, none, none, 0, 0, 0, num_edges)
+        self.rows = Rows(degrees, none, none, 0, 0, 0, num_edges, 0)
 
     def column(self, name: str) -> Any:
         """Return what stands for a column, whose values kernels bring one by one."""

@@ -51,6 +51,7 @@ TURNS = {"SIGPS_TURNS": "1"}
 """Macros where leases end by the clock. In all kernels it cost a search 4 % (kron-22, 0.344 ms for 0.332)."""
 
 TILES = {"SIGPS_TILES": "1"}
+IN_PIECES = {"SIGPS_IN_PIECES": "1"}
 """Macros where in-edges lie in tiles and rows."""
 
 
@@ -159,6 +160,7 @@ def _made_of(
     has_heads: bool = False,
     has_turns: bool = False,
     is_mesh: bool = False,
+    in_pieces: bool = False,
 ) -> tuple[Shape, Cluster, dict[str, str]]:
     """Return the shape of a variant's blocks, its cluster, and the macros of its kernels.
 
@@ -173,6 +175,7 @@ def _made_of(
     macros = shape.macros() | cluster.macros() | (PEERS if has_peers else {})
     macros |= BY_EDGE if goes_by_edge else TILES if has_tiles else {}
     macros |= packing.macros(compiled, has_heads=has_heads)
+    macros |= IN_PIECES if in_pieces else {}
     return shape, cluster, macros | (TURNS if has_turns else {})
 
 
@@ -189,6 +192,7 @@ def load_variant(
     has_heads: bool = False,
     has_turns: bool = False,
     is_mesh: bool = False,
+    in_pieces: bool = False,
 ) -> Variant:
     """Compile a program, link it into the kernels, and load these.
 
@@ -204,6 +208,7 @@ def load_variant(
         has_heads: Whether their rows have heads on the device.
         has_turns: Whether leases end by the clock, and leave states by gid.
         is_mesh: Whether no vertex has more out-edges than a cluster takes.
+        in_pieces: Whether every row of in-edges lies in one piece, also those that a thread takes.
 
     Raises:
         DeviceError: If the edge schedule cannot run it, or it cannot be compiled.
@@ -216,7 +221,16 @@ def load_variant(
             "Use schedule='vertex', or device='cpu'"
         )
     shape, cluster, macros = _made_of(
-        compiled, gpu.arch, has_peers, goes_by_edge, has_tiles, packing, has_heads, has_turns, is_mesh
+        compiled,
+        gpu.arch,
+        has_peers,
+        goes_by_edge,
+        has_tiles,
+        packing,
+        has_heads,
+        has_turns,
+        is_mesh,
+        in_pieces,
     )
     module = Module(link(compiled, "lease", gpu.arch, macros))
     if compiled.has_open_loops:

@@ -2,7 +2,9 @@
 //
 // A row lies in one piece from its begin on, in any order, with room of its own
 // behind it. An edge that is deleted leaves a hole, which the row's last fills;
-// one that is inserted goes behind the row's last. A batch either lists the
+// one that is inserted goes behind the row's last. Where SIGPS_ORDERED, rows of
+// in-edges ascend by `order`: edges behind a hole move up, and new ones are
+// brought to their places. A batch either lists the
 // very edges that it deletes, with their numbers, or their ends: then all edges
 // between these go, and where repeats are dropped an edge to insert that is
 // there already is left out.
@@ -11,7 +13,7 @@
 // behind it. Rows of many edges are read by a block each, others by a warp.
 //
 // Macros: SIGPS_WEIGHT, a type; SIGPS_COLUMNS, 1: edges have a number, else
-// nobody reads `weights`.
+// nobody reads `weights`; SIGPS_ORDERED, 0 or 1.
 
 #pragma once
 
@@ -63,7 +65,9 @@ struct ChangingRows {
   Weight *weights;
   uint32_t *room;         // [rows] places of each
   uint32_t *pending;      // [rows] edges to insert, then holes
-  uint32_t *taken;        // [rows] of its last edges, by holes
+  uint32_t *taken;        // [rows] of its last edges, by holes; in order: 1
+                          // where its holes are being closed, then its size
+                          // before inserts
   uint64_t size;          // places of all
   uint32_t *deleted_rows; // [deletes]
   uint32_t *deleted_ends; // [deletes]
@@ -89,10 +93,11 @@ struct Batch {
   const uint32_t *deleted_sources, *deleted_targets;
   const uint32_t *new_sources, *new_targets;
   const Weight *given_weights;
-  const uint32_t *lids; // [rows] by gid
-  uint32_t *left_out;   // [inserts] 1: not to be inserted
-  uint32_t *slots;      // [num_slots] a hash table of edges to insert
-  uint32_t num_slots;   // a power of two, more than the inserts
+  const uint32_t *lids;  // [rows] by gid
+  const uint32_t *order; // [rows] by lid, where SIGPS_ORDERED
+  uint32_t *left_out;    // [inserts] 1: not to be inserted
+  uint32_t *slots;       // [num_slots] a hash table of edges to insert
+  uint32_t num_slots;    // a power of two, more than the inserts
   uint32_t mirrors, drops_loops, drops_repeats;
   LiveCounts *counts;
 };
@@ -259,8 +264,16 @@ __device__ inline void copy_row(const ChangingRows &rows, uint64_t from,
   }
 }
 
-__device__ inline void settle(const ChangingRows &rows, uint32_t row,
+// Whether the rows of a side ascend.
+__device__ inline bool are_ordered(const Batch &batch, uint32_t side) {
+  return SIGPS_ORDERED && side == batch.num_sides - 1;
+}
+
+__device__ inline void settle(const Batch &batch, uint32_t side, uint32_t row,
                               uint64_t to) {
+  const ChangingRows &rows = batch.sides[side];
+  if (are_ordered(batch, side))
+    rows.taken[row] = rows.degrees[row];
   if (to != STAYS) {
     rows.begins[row] = to;
     rows.room[row] = room_for(rows.degrees[row] + rows.pending[row]);
@@ -281,7 +294,7 @@ __device__ void move_rows(const Batch &batch, uint32_t side) {
       copy_row(rows, rows.begins[row], to, degree, lane(), 32);
     __syncwarp(); // all have read where it was
     if (lane() == 0)
-      settle(rows, row, to);
+      settle(batch, side, row, to);
   }
   for (uint32_t k = blockIdx.x; k < count; k += gridDim.x) {
     uint32_t row = rows.grown[k], degree = rows.degrees[row];
@@ -291,7 +304,7 @@ __device__ void move_rows(const Batch &batch, uint32_t side) {
     copy_row(rows, rows.begins[row], to, degree, threadIdx.x, blockDim.x);
     __syncthreads();
     if (threadIdx.x == 0)
-      settle(rows, row, to);
+      settle(batch, side, row, to);
   }
 }
 
@@ -463,6 +476,79 @@ __device__ void close_holes(const Batch &batch, uint32_t side) {
   }
 }
 
+// Closes the holes of a row by moving up what is behind them. By a warp.
+__device__ void close_up_by_warp(const ChangingRows &rows, uint32_t row) {
+  uint64_t begin = rows.begins[row];
+  uint32_t degree = rows.degrees[row], to = 0;
+  for (uint32_t base = 0; base < degree; base += 32) {
+    uint32_t i = base + lane();
+    uint32_t end = i < degree ? rows.ends[begin + i] : HOLE;
+    Weight weight{};
+    if (SIGPS_COLUMNS && end != HOLE)
+      weight = rows.weights[begin + i];
+    uint32_t those = __ballot_sync(ALL_LANES, end != HOLE); // all have read
+    uint32_t at = to + __popc(those & ((1u << lane()) - 1));
+    if (end != HOLE && at != i) {
+      rows.ends[begin + at] = end;
+      if (SIGPS_COLUMNS)
+        rows.weights[begin + at] = weight;
+    }
+    __syncwarp();
+    to += __popc(those);
+  }
+}
+
+// The same by a block.
+__device__ void close_up_by_block(const ChangingRows &rows, uint32_t row) {
+  __shared__ uint32_t counts[THREADS / 32];
+  uint64_t begin = rows.begins[row];
+  uint32_t degree = rows.degrees[row], to = 0, warp = threadIdx.x / 32;
+  for (uint32_t base = 0; base < degree; base += blockDim.x) {
+    uint32_t i = base + threadIdx.x;
+    uint32_t end = i < degree ? rows.ends[begin + i] : HOLE;
+    Weight weight{};
+    if (SIGPS_COLUMNS && end != HOLE)
+      weight = rows.weights[begin + i];
+    uint32_t those = __ballot_sync(ALL_LANES, end != HOLE);
+    if (lane() == 0)
+      counts[warp] = __popc(those);
+    __syncthreads(); // all have read
+    uint32_t at = to + __popc(those & ((1u << lane()) - 1));
+    for (uint32_t w = 0; w < blockDim.x / 32; w++) {
+      at += w < warp ? counts[w] : 0;
+      to += counts[w];
+    }
+    if (end != HOLE && at != i) {
+      rows.ends[begin + at] = end;
+      if (SIGPS_COLUMNS)
+        rows.weights[begin + at] = weight;
+    }
+    __syncthreads(); // before counts are written again
+  }
+}
+
+// Closes the holes of rows that ascend: each row once, by whom first takes it.
+__device__ void close_up_rows(const Batch &batch, uint32_t side) {
+  const ChangingRows &rows = batch.sides[side];
+  uint32_t count = batch.counts->num_removed[side];
+  for (uint32_t k = first_warp(); k < count; k += num_warps()) {
+    uint32_t row = rows.hole_rows[k];
+    if (rows.degrees[row] > MANY)
+      continue;
+    bool is_first = lane() == 0 && atomicExch(&rows.taken[row], 1u) == 0;
+    if (__ballot_sync(ALL_LANES, is_first) != 0)
+      close_up_by_warp(rows, row);
+  }
+  for (uint32_t k = blockIdx.x; k < count; k += gridDim.x) {
+    uint32_t row = rows.hole_rows[k];
+    if (rows.degrees[row] <= MANY)
+      continue;
+    bool is_first = threadIdx.x == 0 && atomicExch(&rows.taken[row], 1u) == 0;
+    if (__syncthreads_or(is_first))
+      close_up_by_block(rows, row);
+  }
+}
+
 __device__ void shorten_rows(const Batch &batch, uint32_t side) {
   const ChangingRows &rows = batch.sides[side];
   uint32_t count = batch.counts->num_removed[side];
@@ -499,6 +585,139 @@ __device__ void write_inserts(const Batch &batch, uint32_t side) {
   added = uint32_t(sum_of_warp(added));
   if (side == 0 && lane() == 0 && added != 0)
     atomicAdd(&batch.counts->num_added, added);
+}
+
+// How many of a row's first `size` edges may stand before one of this order.
+__device__ inline uint32_t place_in(const Batch &batch,
+                                    const ChangingRows &rows, uint64_t begin,
+                                    uint32_t size, uint32_t order) {
+  uint32_t first = 0;
+  while (first < size) {
+    uint32_t middle = first + (size - first) / 2;
+    if (batch.order[rows.ends[begin + middle]] <= order)
+      first = middle + 1;
+    else
+      size = middle;
+  }
+  return first;
+}
+
+// Edges that are put into rows at a time, in order: by a block into one, or by
+// each warp into one of its own. places: where the row of before is cut for
+// each; their orders, until those are known.
+struct Arrivals {
+  uint32_t ends[THREADS];
+  uint32_t places[THREADS];
+  Weight weights[THREADS];
+};
+
+// How many of `count` places, which ascend, are not behind i.
+__device__ inline uint32_t num_up_to(const uint32_t *places, uint32_t count,
+                                     uint32_t i) {
+  uint32_t first = 0;
+  while (first < count) {
+    uint32_t middle = first + (count - first) / 2;
+    if (places[middle] <= i)
+      first = middle + 1;
+    else
+      count = middle;
+  }
+  return first;
+}
+
+// Brings the edges that were put behind a row of `size` edges, which ascends,
+// to their places in it: as many at a time as there are threads. These are
+// numbered by `mine`, and wait for each other in `meet`; theirs of `arrivals`
+// begin at `own`. A thread moves PER edges at once.
+template <int PER, class Meet>
+__device__ void merge_tail(const Batch &batch, const ChangingRows &rows,
+                           uint32_t row, uint32_t size, uint32_t mine,
+                           uint32_t threads, Arrivals &arrivals, uint32_t own,
+                           Meet meet) {
+  uint64_t begin = rows.begins[row];
+  uint32_t degree = rows.degrees[row];
+  uint32_t *places = arrivals.places + own, *ends = arrivals.ends + own;
+  Weight *weights = arrivals.weights + own;
+  while (size < degree) {
+    uint32_t count = min(threads, degree - size);
+    uint32_t end = 0, order = 0, rank = 0;
+    Weight weight{};
+    if (mine < count) {
+      end = rows.ends[begin + size + mine];
+      if (SIGPS_COLUMNS)
+        weight = rows.weights[begin + size + mine];
+      places[mine] = order = batch.order[end];
+    }
+    meet();
+    for (uint32_t k = 0; k < count; k++)
+      rank += places[k] < order || (places[k] == order && k < mine);
+    meet(); // all have read the orders
+    if (mine < count) {
+      ends[rank] = end;
+      places[rank] = place_in(batch, rows, begin, size, order);
+      if (SIGPS_COLUMNS)
+        weights[rank] = weight;
+    }
+    meet();
+    uint32_t least = places[0];
+    for (uint32_t stop = size; stop > least;) { // what is behind, last first
+      uint32_t first = stop - min(threads * PER, stop - least);
+      uint32_t moved[PER];
+      Weight numbers[PER];
+#pragma unroll
+      for (int n = 0; n < PER; n++)
+        if (uint32_t i = first + n * threads + mine; i < stop) {
+          moved[n] = rows.ends[begin + i];
+          if (SIGPS_COLUMNS)
+            numbers[n] = rows.weights[begin + i];
+        }
+      meet(); // all have read
+#pragma unroll
+      for (int n = 0; n < PER; n++)
+        if (uint32_t i = first + n * threads + mine; i < stop) {
+          uint64_t to = begin + i + num_up_to(places, count, i);
+          rows.ends[to] = moved[n];
+          if (SIGPS_COLUMNS)
+            rows.weights[to] = numbers[n];
+        }
+      meet(); // before others read what was written over
+      stop = first;
+    }
+    if (mine < count) {
+      uint64_t to = begin + places[mine] + mine;
+      rows.ends[to] = ends[mine];
+      if (SIGPS_COLUMNS)
+        rows.weights[to] = weights[mine];
+    }
+    meet();
+    size += count;
+  }
+}
+
+// Brings what was inserted into rows that ascend to its places.
+__device__ void merge_tails(const Batch &batch, uint32_t side) {
+  __shared__ Arrivals arrivals;
+  const ChangingRows &rows = batch.sides[side];
+  uint32_t count = batch.counts->num_grown[side];
+  for (uint32_t k = first_warp(); k < count; k += num_warps()) {
+    uint32_t row = rows.grown[k], size = rows.taken[row];
+    if (rows.degrees[row] > MANY)
+      continue;
+    merge_tail<1>(batch, rows, row, size, lane(), 32, arrivals,
+                  threadIdx.x - lane(), [] { __syncwarp(); });
+    if (lane() == 0)
+      rows.taken[row] = 0;
+  }
+  __syncthreads(); // no warp reads its arrivals any more
+  for (uint32_t k = blockIdx.x; k < count; k += gridDim.x) {
+    uint32_t row = rows.grown[k], size = rows.taken[row];
+    if (rows.degrees[row] <= MANY)
+      continue;
+    merge_tail<AT_ONCE>(batch, rows, row, size, threadIdx.x, blockDim.x,
+                        arrivals, 0, [] { __syncthreads(); });
+    if (threadIdx.x == 0)
+      rows.taken[row] = 0;
+  }
 }
 
 } // namespace

@@ -286,10 +286,20 @@ constexpr uint32_t SLICES_OF_TASK = SIGPS_BY_WARP ? 1 : SIGPS_TILES ? 2 : 4;
 #define SIGPS_FINE_ROWS 1
 #endif
 
+// Rows from here on take a thread each, which are those that lie in slices, but
+// where all lie in one piece.
+__device__ inline uint32_t first_slice(const Lease &lease) {
+#ifdef SIGPS_IN_PIECES
+  return lease.num_warp_rows;
+#else
+  return lease.in_edges.num_csr_rows;
+#endif
+}
+
 // Whether a pull has few tasks for its warps. Every thread finds the same.
 __device__ inline bool has_few_tasks(const Lease &lease,
                                      uint32_t num_block_rows) {
-  uint32_t num_csr_rows = lease.in_edges.num_csr_rows;
+  uint32_t num_csr_rows = first_slice(lease);
   uint32_t groups = (num_csr_rows - num_block_rows) / ROWS_OF_WARP;
   uint32_t slices = (max(lease.num_owned, num_csr_rows) - num_csr_rows) / 32;
   return !SIGPS_BY_WARP && !SIGPS_TILES &&
@@ -522,7 +532,7 @@ struct RowTasks {
 
   __device__ RowTasks(const Lease &lease, uint32_t num_block_rows)
       : num_block_rows(num_block_rows) {
-    uint32_t num_csr_rows = lease.in_edges.num_csr_rows;
+    uint32_t num_csr_rows = first_slice(lease);
     bool are_few = has_few_tasks(lease, num_block_rows);
     rows_of_warp = are_few ? SIGPS_FINE_ROWS : ROWS_OF_WARP;
     slices_of_task = are_few ? 1 : SLICES_OF_TASK;
@@ -562,7 +572,7 @@ __device__ inline void gather_task(const Lease &lease, const NextSuperstep &now,
         tasks.rows_of_warp, counted);
   else
     gather_slices<FILTER>(lease, now,
-                          lease.in_edges.num_csr_rows +
+                          first_slice(lease) +
                               (task - tasks.groups) * tasks.slices_of_task * 32,
                           tasks.slices_of_task, counted);
 }
@@ -593,7 +603,7 @@ __device__ inline uint32_t rows_of_blocks(const Lease &lease) {
 // The first so many rows set their bits one by one.
 __device__ inline uint32_t rows_with_atomic_bits(const Lease &lease) {
   return SIGPS_FINE_ROWS < 8 && has_few_tasks(lease, rows_of_blocks(lease))
-             ? max(lease.num_block_rows, lease.in_edges.num_csr_rows)
+             ? max(lease.num_block_rows, first_slice(lease))
              : lease.num_block_rows;
 }
 

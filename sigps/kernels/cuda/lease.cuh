@@ -310,6 +310,8 @@ struct Lease {
   const uint32_t *by_gid;   // [n] the lid of each
   uint32_t answer_bytes[8]; // of a value: 1, 2, 4 or 8
   uint32_t num_answers;     // the first so many states; 0: none are asked for
+  uint32_t num_warp_rows;   // with SIGPS_IN_PIECES: rows of in_edges up to here
+                            // take a warp or a block, others a thread each
 };
 
 // Whether a full scan lists the senders, too. Ghosts that send are not its own.

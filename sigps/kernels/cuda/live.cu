@@ -530,6 +530,8 @@ extern "C" __global__ void __launch_bounds__(256, 4)
     for (uint32_t side = 0; side < batch.num_sides; side++)
       if (is_full)
         fill_holes(batch, side);
+      else if (are_ordered(batch, side))
+        close_up_rows(batch, side);
       else
         close_holes(batch, side);
     if (is_full) {
@@ -572,6 +574,10 @@ extern "C" __global__ void __launch_bounds__(256, 4)
   wait_for_all(&counts->barrier, generation);
   for (uint32_t side = 0; side < batch.num_sides; side++)
     write_inserts(batch, side);
+  if (SIGPS_ORDERED) {
+    wait_for_all(&counts->barrier, generation);
+    merge_tails(batch, batch.num_sides - 1);
+  }
 }
 
 // Gives vertices that nothing holds up any more their states of superstep 0,
