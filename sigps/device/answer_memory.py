@@ -9,6 +9,7 @@ ms through staging, in pages of an earlier one; to pin these takes 3.9 ms, once,
 from __future__ import annotations
 
 import math
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -145,7 +146,7 @@ class _Block:
             runtime.hostRegister(self.raw.ctypes.data, self.raw.nbytes, _IS_PORTABLE)
         except runtime.CUDARuntimeError:
             return False
-        self._unregister = runtime.hostUnregister  # when the process ends, nothing can be imported any more
+        self._unregister = runtime.hostUnregister
         return True
 
     def unpin(self) -> None:
@@ -162,5 +163,6 @@ class _Owner:
         self._block, self._memory = block, memory
         self.__array_interface__ = block.raw.__array_interface__
 
-    def __del__(self) -> None:
-        self._memory.give_back(self._block)
+    def __del__(self, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        if not is_ending():  # with the process its memory goes, and CuPy can no longer be called
+            self._memory.give_back(self._block)

@@ -129,3 +129,14 @@ def test_memory_that_the_driver_does_not_pin_serves_as_it_is(monkeypatch: pytest
         page.array[:] = 1
         del page
     assert memory._pinned == 0
+
+
+def test_an_ending_process_gives_nothing_back() -> None:
+    """When Python ends CuPy can no longer be called, and whoever prints then is only in the way."""
+    memory = AnswerMemory()
+    block = answer_memory._Block(100)
+    owner = answer_memory._Owner(block, memory)
+    owner.__del__(lambda: True)
+    assert memory._taken(100) is None
+    owner.__del__(lambda: False)
+    assert memory._taken(100) is block

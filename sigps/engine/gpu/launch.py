@@ -138,13 +138,13 @@ def choose_cluster(arch: str) -> Cluster:
     >>> choose_cluster("sm_80") == NO_CLUSTER
     True
     """
-    return Cluster(16, 1024, 1 << 15, 1 << 14) if int(arch.removeprefix("sm_")) >= 90 else NO_CLUSTER
+    return Cluster(16, 1024, 1 << 14, 1 << 14) if int(arch.removeprefix("sm_")) >= 90 else NO_CLUSTER
 
 
 def fit_cluster(cluster: Cluster, shared_bytes: int) -> Cluster:
     """Halve the places of a cluster's lists until they fit the shared memory of a block.
 
-    >>> [fit_cluster(Cluster(16, 1024, 1 << 15, 1 << 14), num_bytes).places for num_bytes in (200_000, 100_000)]
+    >>> [fit_cluster(Cluster(16, 1024, 1 << 14, 1 << 14), num_bytes).places for num_bytes in (200_000, 100_000)]
     [16384, 8192]
     """
     while cluster.shared_bytes > shared_bytes:
