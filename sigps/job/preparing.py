@@ -199,7 +199,7 @@ def prepared(
         assert spec.streaming is not None
         spec, why = spec.streaming, "its edges are streamed"
     if tiles == "always":
-        _check_tiles(spec.device, why, graph.group.size, schedule, direction)
+        _check_tiles(spec.device, why, schedule, direction)
     with spent_on("compile"):
         executable = spec.compile(derived, graph, facts, manager.rank_on_host)
     seen = () if trace is None else tuple(_seen_ids(graph, list(trace), "trace="))
@@ -328,13 +328,11 @@ def check_without_barriers(
         )
 
 
-def _check_tiles(device: str, why: str, num_ranks: int, schedule: str, direction: str) -> None:
+def _check_tiles(device: str, why: str, schedule: str, direction: str) -> None:
     """Check that in-edges can lie in tiles, as far as the options say."""
     instead = "Use tiles='auto'"
     if device != "cuda":
         raise ConfigError(f"tiles='always' is of GPUs; this run is on device {device!r}: {why}. {instead}")
-    if num_ranks > 1:
-        raise ConfigError(f"tiles='always' is not built for {num_ranks} ranks yet; run it on one. {instead}")
     if schedule != "vertex" or direction == "push":
         other = "schedule='edge'" if schedule != "vertex" else "direction='push'"
         raise ConfigError(f"tiles='always' is of pulls, and {other} has none. Leave one of the two out")

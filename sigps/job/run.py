@@ -124,7 +124,7 @@ def run(
             column of edges at most. `"rows"`: kernels read unpacked rows there, those that matter. `"auto"`: of
             undirected graphs from a packed store the packed rows or pages that a superstep needs, and all pages where
             all vertices send in the same supersteps; else `"rows"`.
-        tiles: Whether in-edges lie in tiles, on one GPU: `"auto"`, where a pull always reads all of them and that pays
+        tiles: Whether in-edges lie in tiles on GPUs: `"auto"`, where a pull always reads all of them and that pays
             (`sigps explain --graph` says so), `"always"` or `"never"`. Sums are rounded in another order.
 
     Raises:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import master_programs
@@ -26,14 +27,18 @@ from sigps.apps import (
     SCC,
     SSSP,
     BiTriDN,
+    EigenvectorCentrality,
+    HeatDiffusion,
     KCore,
     LabelGroups,
     MinimumSpanningForest,
     Node2vecWalks,
+    PageRank,
+    PersonalisedPageRank,
     StreamDN,
 )
 from sigps.engine.gpu.spec import GpuSpec
-from sigps.errors import ComputeError, SigpsError
+from sigps.errors import ComputeError, ConfigError, SigpsError
 from sigps.group import Alone, world
 
 GRAPHS = ["skewed", "grid", "hub_on_a_partition_border", "isolated", "string_ids", "one_vertex", "star_in"]
@@ -393,6 +398,91 @@ def slow_release(transport: str, seconds: str) -> None:
         check("wcc", "isolated", transport, direction=direction, partitioner="hash")
         check("wcc", "grid", transport, direction=direction, partitioner="hash")
     tell("none came too early")
+
+
+class Partly(Vertex, message=float):
+    """All send at first, and later none: the last supersteps have no senders."""
+
+    value: State[float] = 1.0
+    total = Aggregator.sum(float)
+
+    def compute(self, messages):
+        self.value = 0.5 * self.value + 0.25 * sum(messages) / max(1, self.in_degree)
+        self.total += self.value
+        if self.superstep < 4:
+            self.send_to_neighbors(self.value)
+        elif self.superstep == 9:
+            self.vote_to_halt()
+
+
+def tiles(transport: str, turn: str) -> None:
+    """Pull over tiles, in segments so small that there are many, of ghosts too; judged by CPU cores and by rows."""
+    from sigps.engine.gpu import placement
+    from sigps.engine.gpu.tiling import Tiling, record_bytes_of
+
+    group, asked = world(), []
+
+    def choose(compiled: Any, *, num_blocks: int, **_: Any) -> Tiling:
+        asked.append(Tiling(32 << int(turn), num_blocks, record_bytes_of(compiled), always=True))
+        return asked[-1]
+
+    rng = np.random.default_rng(7)
+    sources, targets = ((rng.random(60_000) ** power * 3000).astype(np.int64) for power in (4, 2))
+    options: dict[str, Any] = {"device": "cuda", "transport": transport}
+    programs = (
+        (PageRank(iterations=6), "rank"),
+        (PersonalisedPageRank(source=1), "rank"),
+        (EigenvectorCentrality(iterations=8), "score"),
+        (Partly(), "value"),
+    )
+    for directed in (False, True):
+        graph = Graph.from_edges(sources, targets, directed=directed, group=group)
+        whole = Graph.from_edges(sources, targets, directed=directed, group=Alone())
+        for program, field in programs:
+            for precision, rtol in (("double", 1e-9), ("single", 1e-4)):
+                options |= {"precision": precision, "partitioner": METHODS[int(turn) % 3]}
+                found = {}
+                for way in ("tiles", "rows"):
+                    with pytest.MonkeyPatch.context() as patched:
+                        patched.setattr(
+                            placement, "choose_tiling", choose if way == "tiles" else lambda *_, **o: None
+                        )
+                        found[way] = run(program, graph, **options)
+                if group.rank == 0:
+                    judge = run(program, whole, device="cpu")
+                    assert found["tiles"].supersteps == judge.supersteps == found["rows"].supersteps
+                    for way in found:
+                        np.testing.assert_allclose(found[way][field], judge[field], rtol=rtol, err_msg=way)
+    assert len(asked) == 4 * len(programs)
+    with pytest.raises(ConfigError, match="a pull ends where its result is known"):
+        run(BFS(source=0), graph, tiles="always", **options)
+    weights = rng.random(sources.size)
+    graph = Graph.from_edges(sources, targets, weights=weights, directed=False, group=group)
+    found = run(
+        HeatDiffusion(source=0, rate=1e-4), graph, tiles="always", **options | {"precision": "double"}
+    )
+    if group.rank == 0:
+        whole = Graph.from_edges(sources, targets, weights=weights, directed=False, group=Alone())
+        judge = run(HeatDiffusion(source=0, rate=1e-4), whole, device="cpu")
+        np.testing.assert_allclose(found["heat"], judge["heat"], rtol=1e-9)
+    tell(f"{len(asked)} runs over tiles agree")
+
+
+def tiles_logs(transport: str, folder: str) -> None:
+    """A log of a run over tiles goes on over tiles and over rows, and one of rows over tiles."""
+    group, program = world(), PageRank(iterations=9)
+    rng = np.random.default_rng(3)
+    sources, targets = ((rng.random(20_000) ** power * 900).astype(np.int64) for power in (4, 2))
+    graph = Graph.from_edges(sources, targets, directed=False, group=group)
+    for first, second in (("always", "always"), ("always", "never"), ("never", "always")):
+        log = Checkpoint(Path(folder) / f"{first}-{second}", every=2)
+        how: dict[str, Any] = {"device": "cuda", "transport": transport, "checkpoint": log}
+        run(program, graph, max_supersteps=5, tiles=first, **how)
+        found = run(program, graph, resume=True, tiles=second, **how)
+        if group.rank == 0:
+            whole = Graph.from_edges(sources, targets, directed=False, group=Alone())
+            np.testing.assert_allclose(found["rank"], run(program, whole, device="cpu")["rank"], rtol=1e-9)
+    tell("3 runs over tiles went on")
 
 
 def many(transport: str, _: str) -> None:

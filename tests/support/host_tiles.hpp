@@ -1,12 +1,12 @@
-// The parts of a lease that tiles.cuh and gather.cuh read, where threads are
-// those of host_threads.hpp. Records are whole numbers, and so are their sums,
-// which have no order. The text of edges.cuh stands before this, that of
-// gather.cuh and tiles.cuh follows, without what they include.
+// The parts of a lease that tiles.cuh, gather.cuh and publish.cuh read, where
+// threads are those of host_threads.hpp. Records are whole numbers, and so are
+// their sums, which have no order. The text of edges.cuh stands before this,
+// that of gather.cuh and tiles.cuh follows, without what they include.
 
 #ifndef SIGPS_EARLY_EXIT
 #define SIGPS_EARLY_EXIT 0
 #endif
-#define SIGPS_PEERS 0
+#define SIGPS_PEERS 1
 #define SIGPS_BY_WARP 0
 #define SIGPS_BY_TEAM 0
 #define SIGPS_WALKS 1 // vertices without senders are no other path then
@@ -20,6 +20,12 @@ namespace sigps {
 
 constexpr uint32_t ALL_LANES = 0xffffffff, NO_VERTEX = ALL_LANES;
 constexpr uint32_t LANES_OF_VERTEX = 1;
+template <class T> static T __ldcg(const T *at) { return *at; }
+static uint32_t __reduce_add_sync(uint32_t lanes, uint32_t value) {
+  for (uint32_t distance = 16; distance > 0; distance /= 2)
+    value += __shfl_xor_sync(lanes, value, distance);
+  return value;
+}
 static uint32_t lane_id() { return threadIdx.x % 32; }
 enum Status : uint8_t { ACTIVE, HALTED, RETIRED };
 enum SenderFilter : uint32_t { SENDERS_NONE, SENDERS_BITMAP, SENDERS_ALL = 3 };
@@ -39,7 +45,9 @@ struct Inbox {
   uint32_t has;
 };
 static Inbox empty_inbox() { return {}; }
-struct Arguments {};
+struct Arguments {
+  const uint32_t *column;
+};
 struct Occasion {
   const Arguments &arguments;
   int64_t superstep;
@@ -78,8 +86,25 @@ static Inbox combine_block(Inbox inbox, const Occasion &when) {
 struct Counter {
   uint32_t value;
 };
+struct Counters {
+  unsigned long long senders;
+};
 struct Control {
   Counter next_block_row, next_task[NUM_TASK_COUNTERS];
+  Counters counters;
+};
+enum Remaining : uint32_t { WHOLE, PUBLISHING = 2 };
+struct Peer {
+  Record *records[2];
+  uint32_t *sent[2], *listed[2];
+  uint32_t num_hot, first_hot, first_cold;
+};
+struct Halo {
+  const Peer *peers;
+  const uint32_t *bounds, *vertices, *copy_offsets, *copies;
+  uint32_t *num_published;
+  uint64_t could_send;
+  uint32_t rank, num_ranks;
 };
 struct Lease {
   Arguments in;
@@ -95,10 +120,13 @@ struct Lease {
   Control *control;
   Inbox *found; // what vertices compute with
   uint32_t num_warp_rows;
+  Halo halo;
+  int64_t end;
 };
 struct NextSuperstep {
   int64_t superstep;
   SenderFilter sender_filter;
+  Remaining remaining;
 };
 struct ThreadCounters {};
 static bool is_set(const uint32_t *bits, uint32_t v) {
@@ -116,19 +144,22 @@ static bool run_vertices(const Lease &lease, const NextSuperstep &now,
                          const Inbox &inbox, ThreadCounters &counted) {
   return runs && run_vertex(lease, now, v, status, inbox, counted);
 }
+static uint32_t thread_of_grid() { return threadIdx.x; }
 static uint32_t threads_of_grid() { return SIGPS_THREADS; }
 static uint32_t spread_warp() { return threadIdx.x / 32; }
 alignas(16) static uint4 shared_cache[1 << 14];
 
 } // namespace sigps
 
-// A record and both ends of its edge, with a filter of the user's.
-static uint32_t sigps_deliver(const sigps::Arguments *, int64_t,
+// A record, both ends of its edge and the edge's value, with a filter of the
+// user's.
+static uint32_t sigps_deliver(const sigps::Arguments *arguments, int64_t,
                               const sigps::Record *record, uint32_t source,
-                              uint32_t target, uint64_t, void *value) {
+                              uint32_t target, uint64_t edge, void *value) {
   sigps::Slots slots;
   for (int i = 0; i < SIGPS_WORDS; i++)
-    slots.words[i] = record->words[i] + 7 * source + target + i;
+    slots.words[i] = record->words[i] + 7 * source + target + i +
+                     arguments->column[edge];
   memcpy(value, &slots, sizeof slots);
   return SIGPS_ALL_PASS || source % 5 != target % 5;
 }

@@ -98,7 +98,7 @@ class GpuEngine:
         saves: Whether `save` is called now and then: then no cluster delivers what is in flight.
         stream: Whether edges may stay on the host (`choose_spilling`).
         is_limited: Whether the user limits what the run takes of the GPU.
-        tiles: Whether in-edges lie in tiles (`choose_tiling`); on one GPU.
+        tiles: Whether in-edges lie in tiles (`choose_tiling`).
         is_edited: Whether rows are going to change (`edited_rows.py`); of a partition that no other engine has.
         is_bulk: Whether all packed pages are to cross in every superstep.
         schedule: What a work item is. An edge: then nothing is sent out of turn, and there is no cluster.
@@ -152,7 +152,7 @@ class GpuEngine:
                 native.gpu,
                 subgraph,
                 columns,
-                is_alone=alone,
+                exchange=exchange,
                 has_peers=self.has_peers,
                 goes_by_edge=self._goes_by_edge,
                 can_wait=asynchronous and not self._goes_by_edge and not is_bulk,
@@ -591,9 +591,10 @@ class GpuEngine:
                 given = program, self._columns, self._has_narrow_ids, self._gpu, self.has_peers
                 laid_out = self._goes_by_edge, self._graph.tiles is not None
                 packed = self._packing, self._placed.has_heads
-                is_mesh = self._graph.most_out_edges <= CLUSTER_DEGREE
+                is_mesh, tiles = self._graph.most_out_edges <= CLUSTER_DEGREE, self._graph.tiles
+                has_columns = tiles is not None and tiles.varies(program.edge_columns)
                 known[key] = gpu_variant.load_variant(
-                    *given, *laid_out, *packed, self._has_turns, is_mesh, self._is_edited
+                    *given, *laid_out, *packed, self._has_turns, is_mesh, self._is_edited, has_columns
                 )
         return known[key]
 

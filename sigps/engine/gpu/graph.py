@@ -21,7 +21,7 @@ from sigps.engine.gpu.pushed_edges import pushed_edges
 from sigps.engine.gpu.row_moves import KernelMoves
 from sigps.engine.gpu.spilled_edges import SpilledEdges
 from sigps.engine.gpu.spilling import Spilling
-from sigps.engine.gpu.tiles import TiledEdges, tiled_edges
+from sigps.engine.gpu.tiles import AddUp, Sources, TiledEdges, number_by_degree, tiled_edges
 from sigps.engine.gpu.tiling import Tiling
 from sigps.engine.gpu.walked_rows import WalkedRows
 from sigps.engine.partition.edge_list import EdgeList
@@ -72,14 +72,15 @@ class GpuGraph:
         tiling: Tiling | None = None,
         spilling: Spilling | None = None,
         is_edited: bool = False,
+        add_up: AddUp = list,
     ) -> None:
         import cupy
 
         self._gpu, self.spilling = gpu, spilling
-        self.numbering = numbering = Numbering(cupy, subgraph)
+        self.numbering = numbering = self._numbered(subgraph, tiling)
         self.num_owned, self.num_lids = numbering.num_owned, numbering.num_lids
         self.is_symmetric = subgraph.gids is None and subgraph.goes_both_ways
-        self.tiles = self._in_tiles(tiling) if tiling is not None else None
+        self.tiles = self._in_tiles(tiling, add_up) if tiling is not None else None
         if self.tiles is not None:
             self.incoming = self.outgoing = self.tiles
             self.in_degrees = cupy.asarray(numbering.in_degrees)
@@ -92,7 +93,9 @@ class GpuGraph:
             self.in_degrees = self.incoming.rows.degrees
         self.out_degrees, degrees = self._out_degrees()
         self.num_hubs = int(np.count_nonzero(degrees > HUB_DEGREE)) + (_MORE_HUBS if is_edited else 0)
-        if subgraph.gids is not None:  # rows of a part have no edges to other partitions
+        if (
+            subgraph.gids is not None and self.tiles is None
+        ):  # rows of a part have no edges to other partitions
             degrees = self._by_lid(subgraph.out_degrees)
             self.out_degrees = cupy.asarray(degrees)
         self.could_send = int(np.count_nonzero(degrees))
@@ -107,31 +110,42 @@ class GpuGraph:
         """The GPU that has it."""
         return self._gpu
 
-    def _in_tiles(self, tiling: Tiling) -> TiledEdges | None:
-        """Lay in-edges out in tiles, and number vertices anew; None where that does not pay."""
+    def _numbered(self, subgraph: Subgraph, tiling: Tiling | None) -> Numbering:
+        """Return local ids; of a whole graph that may lie in tiles they are found on the device."""
+        import cupy
+
+        if tiling is None or subgraph.gids is not None or not tiling.may_pay(subgraph.incoming.num_edges):
+            return Numbering(cupy, subgraph)
+        return Numbering(cupy, subgraph, lambda offsets: number_by_degree(offsets, self._launch_for_tiles))
+
+    def _launch_for_tiles(self, name: str, num_threads: int, *arguments: Any) -> None:
+        kernel = layout_kernel(name, self._gpu, "layout" if name in _OF_ROWS else "tile_layout")
+        kernel.launch(_grid(self._gpu, num_threads), 256, arguments)
+
+    def _in_tiles(self, tiling: Tiling, add_up: AddUp) -> TiledEdges | None:
+        """Lay in-edges out in tiles, and number owned vertices anew; None where that does not pay."""
         numbering = self.numbering
+        sources = Sources(numbering.num_lids)
+        if (ghosts := numbering.ghosts) is not None:
+            sources = Sources(numbering.num_lids, int(ghosts.hot[0]), int(ghosts.hot[-1] - ghosts.hot[0]))
 
-        def launch(name: str, num_threads: int, *arguments: Any) -> None:
-            kernel = layout_kernel(name, self._gpu, "layout" if name in _OF_ROWS else "tile_layout")
-            kernel.launch(_grid(self._gpu, num_threads), 256, arguments)
-
-        given = numbering.subgraph.incoming, numbering.lids, numbering.in_degrees, launch
-        tiles = tiled_edges(*given, tiling)
+        given = numbering.subgraph.incoming, numbering.lids, self._launch_for_tiles, tiling
+        tiles = tiled_edges(*given, sources, add_up)
         if tiles is not None:
             lids = take_rows(self._gpu, tiles.renamed.numbers, numbering.lids)
             numbering.rename(lids, tiles.renamed.degrees)
         return tiles
 
     def _out_degrees(self) -> tuple[Any, NDArray[np.uint32]]:
-        """Return the out-edges of each local id, on the device and on the host."""
+        """Return the out-edges of each local id on the device, and of each vertex in some order on the host."""
         import cupy
 
         if isinstance(self.outgoing, PlacedEdges):
             return self.outgoing.rows.degrees, self.outgoing.degrees_on_host
+        degrees = self.numbering.subgraph.out_degrees.astype(np.uint32, copy=False)
         if self.is_symmetric:
-            return self.in_degrees, self.numbering.in_degrees
-        degrees = self._by_lid(self.numbering.subgraph.out_degrees)
-        return cupy.asarray(degrees), degrees
+            return self.in_degrees, degrees
+        return cupy.asarray(self._by_lid(degrees)), degrees
 
     def _by_lid(self, values: NDArray[Any]) -> NDArray[np.uint32]:
         """Return values of owned vertices, in the host's order, by local id."""
@@ -274,6 +288,7 @@ def graph_on_gpu(
     tiling: Tiling | None = None,
     spilling: Spilling | None = None,
     is_edited: bool = False,
+    add_up: AddUp = list,
 ) -> GpuGraph:
     """Return a partition's edges on a GPU; laid out once, and dropped with the partition.
 
@@ -285,6 +300,7 @@ def graph_on_gpu(
         spilling: How to divide edges between the device and the host; None: all are on the device. Once they are
             divided they stay so for later runs.
         is_edited: Whether rows are going to change: each lies in one piece.
+        add_up: Adds numbers up over the ranks that decide together whether tiles pay.
     """
     known = _on_gpus.setdefault(subgraph, {}).setdefault(gpu.ordinal, {})
     if spilling is not None:
@@ -293,8 +309,13 @@ def graph_on_gpu(
             known[key] = GpuGraph(subgraph, gpu, sorts_rows=sorts_rows, spilling=spilling)
         return known[key]
     key = sorts_rows if tiling is None else tiling
-    if key not in known:
-        made = GpuGraph(subgraph, gpu, sorts_rows=sorts_rows, tiling=tiling, is_edited=is_edited)
+    is_there = key in known
+    if tiling is not None:  # where one rank's has gone, all decide again
+        num_ranks, num_there = add_up([1, int(is_there)])
+        is_there = num_there == num_ranks
+    if not is_there:
+        options: dict[str, Any] = {"tiling": tiling, "is_edited": is_edited, "add_up": add_up}
+        made = GpuGraph(subgraph, gpu, sorts_rows=sorts_rows, **options)
         if tiling is not None and made.tiles is None:  # it does not pay
             made = known.setdefault(sorts_rows, made)
         known[key] = made

@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 from sigps.kernels.cuda.lease import NO_VERTEX
 from sigps.native.kernel import compiled
 
-__all__ = ["BLOCK_DEGREE", "LONG_DEGREE", "LOOKING_UP", "Rows", "lay_out", "rows_of_positions", "warp_degree"]
+__all__ = [
+    "BLOCK_DEGREE",
+    "LONG_DEGREE",
+    "LOOKING_UP",
+    "Rows",
+    "end_of_above",
+    "lay_out",
+    "lay_out_slices",
+    "rows_of_positions",
+    "warp_degree",
+]
 
 BLOCK_DEGREE = 4096
 """Rows of more edges than this are block-mapped."""
@@ -96,24 +106,58 @@ def lay_out(
     """
     num_rows = degrees.size
     degrees = degrees.astype(np.uint32, copy=False)
+    if not descending:
+        assert in_slices
+        most = np.zeros(-(-num_rows // 32), dtype=np.uint32)
+        _find_most(degrees, most)
+        return lay_out_slices(degrees, most, int(degrees.sum(dtype=np.int64)), lambda end: degrees[:end])
     csr_rows = num_rows
     is_pulled = in_slices if is_pulled is None else is_pulled
-    up_to = _num_above if descending else _end_of_above
     if in_slices:
-        csr_rows = up_to(degrees, warp_degree(int(degrees.sum(dtype=np.int64))))
+        csr_rows = _num_above(degrees, warp_degree(int(degrees.sum(dtype=np.int64))))
     csr_rows = _up_to_warps(csr_rows)
     blocks, long = (
-        _up_to_warps(up_to(degrees, bound)) if is_pulled else 0 for bound in (BLOCK_DEGREE, LONG_DEGREE)
+        _up_to_warps(_num_above(degrees, bound)) if is_pulled else 0 for bound in (BLOCK_DEGREE, LONG_DEGREE)
     )
-    in_pieces = degrees[:csr_rows]
+    widths = degrees[csr_rows::32]  # of a slice's first row, which is its longest
+    return _placed(degrees, degrees[:csr_rows], widths, csr_rows, blocks, long)
+
+
+def lay_out_slices(
+    degrees: Any,
+    most: NDArray[np.uint32],
+    num_edges: int,
+    first_degrees: Callable[[int], NDArray[np.uint32]],
+) -> Rows:
+    """Lay rows out whose degrees only tend to descend: slices are as wide as their longest row.
+
+    Rows before one that is warp-mapped are warp-mapped, too. O(slices) and rows of many edges.
+
+    Args:
+        degrees: [num_rows], which the layout has as they are, on the host or the device.
+        most: [slices]: the most edges of each 32 rows.
+        num_edges: Of all rows.
+        first_degrees: Returns the first so many degrees on the host, or all where there are fewer.
+    """
+    bounds = warp_degree(num_edges), BLOCK_DEGREE, LONG_DEGREE
+    csr_rows, blocks, long = (32 * end_of_above(most, bound) for bound in bounds)
+    return _placed(degrees, first_degrees(csr_rows), most[csr_rows // 32 :], csr_rows, blocks, long)
+
+
+def _placed(
+    degrees: Any,
+    in_pieces: NDArray[np.uint32],
+    widths: NDArray[np.uint32],
+    csr_rows: int,
+    blocks: int,
+    long: int,
+) -> Rows:
+    """Return the layout of rows that lie in pieces and, behind them, of slices of these widths."""
     offsets = np.zeros(csr_rows + 1, dtype=np.uint64)
     np.cumsum(in_pieces, out=offsets[1 : in_pieces.size + 1], dtype=np.uint64)
     offsets[in_pieces.size + 1 :] = offsets[in_pieces.size]
-    widths = degrees[csr_rows::32].astype(np.uint64)  # of a slice's first row, which is its longest
-    if not descending:
-        _widen(degrees[csr_rows:], widths)
     slices = np.zeros(widths.size + 1, dtype=np.uint64)
-    np.cumsum(widths * np.uint64(32), out=slices[1:])
+    np.cumsum(widths.astype(np.uint64) * np.uint64(32), out=slices[1:])
     slices += offsets[-1]
     warps = csr_rows if in_slices else min(csr_rows, max(blocks, _up_to_warps(up_to(degrees, THREAD_DEGREE))))
     return Rows(degrees, offsets, slices, csr_rows, blocks, long, int(slices[-1]), warps)
@@ -123,27 +167,18 @@ def _num_above(descending: NDArray[np.uint32], bound: int) -> int:
     return descending.size - int(np.searchsorted(descending[::-1], np.uint32(bound), side="right"))
 
 
-def _end_of_above(degrees: NDArray[np.uint32], bound: int) -> int:
-    """Return the end of the rows of which some later one is above a bound."""
-    found = np.zeros(1, np.int64)
-    _find_end_of_above(degrees, bound, found)
-    return int(found[0])
+def end_of_above(counts: NDArray[np.uint32], bound: int) -> int:
+    """Return behind which number none is above a bound."""
+    above = np.flatnonzero(counts > bound)
+    return int(above[-1]) + 1 if above.size else 0
 
 
 @compiled
-def _find_end_of_above(degrees: NDArray[np.uint32], bound: int, found: NDArray[np.int64]) -> None:
-    end = degrees.size
-    while end > 0 and degrees[end - 1] <= bound:
-        end -= 1
-    found[0] = end
-
-
-@compiled
-def _widen(degrees: NDArray[np.uint32], widths: NDArray[np.uint64]) -> None:
-    """Make slices of 32 rows each as wide as their longest row."""
+def _find_most(degrees: NDArray[np.uint32], most: NDArray[np.uint32]) -> None:
+    """Find the largest of each 32 degrees; `most` begins as zeros."""
     for row in range(degrees.size):
-        if degrees[row] > widths[row // 32]:
-            widths[row // 32] = degrees[row]
+        if degrees[row] > most[row // 32]:
+            most[row // 32] = degrees[row]
 
 
 LOOKING_UP = 64 << 20

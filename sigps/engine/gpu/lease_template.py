@@ -134,8 +134,10 @@ def _lease(
         arguments["ids"] = numbering.ids(narrow=narrow).data.ptr
         arguments["out_degrees"] = graph.out_degrees.data.ptr
         arguments["in_degrees"] = graph.in_degrees.data.ptr
+        by_edge = graph.tiles is None or graph.tiles.varies(program.edge_columns)
         for i, column in enumerate(program.edge_columns):
-            arguments["columns"][i] = edges.column(column).data.ptr
+            known = edges.column(column, by_edge=by_edge) if edges is graph.tiles else edges.column(column)
+            arguments["columns"][i] = known.data.ptr
         for i, offset in enumerate(plan.states):
             arguments["states"][i] = states + offset
         for i in range(len(compiled.message)):
@@ -157,6 +159,8 @@ def _lease(
         sets_bits = program.reads_all_at_once or program.reads_neighbors  # of all CSR rows, one by one
         lease["num_block_rows"] = rows.num_csr_rows if sets_bits else rows.num_block_rows
         lease["num_team_rows"] = rows.num_csr_rows if sets_bits else rows.num_block_rows
+    if graph.tiles is not None:
+        lease["num_team_rows"] = graph.tiles.num_team_rows
     if program.consumption is Consumption.GROUPED:
         lease["num_team_rows"] = rows.num_long_rows
         lease["num_key_rows"] = rows.num_block_rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -31,6 +32,8 @@ class Numbering:
     Args:
         xp: NumPy or CuPy.
         subgraph: The partition on the host, which must outlive this.
+        number: Numbers the vertices of a whole graph on the device, as `number_by_degree` does, given its offsets; then
+            nothing is found on the host.
 
     Attributes:
         num_owned: Owned vertices.
@@ -38,35 +41,53 @@ class Numbering:
         is_hosts: Whether owned vertices have the same local ids on the host.
         ghosts: The local ids of ghosts; None where there are no other partitions.
         lids: [num_owned + num_ghosts], uint32: the local id of each vertex, in the order that they have on the host.
-        lids_on_host: The same, NumPy's.
-        in_degrees: [num_owned], uint32, by local id; NumPy's.
     """
 
-    def __init__(self, xp: Any, subgraph: Subgraph) -> None:
+    def __init__(self, xp: Any, subgraph: Subgraph, number: Callable[[Any], Any] | None = None) -> None:
         self._xp, self._subgraph = xp, weakref.ref(subgraph)
         self.num_owned = self.num_lids = subgraph.num_owned
         self.is_hosts = subgraph.gids is not None
-        self.in_degrees = np.diff(subgraph.incoming.offsets).astype(np.uint32)
-        lids = np.arange(self.num_owned, dtype=np.uint32)
         self.ghosts: GhostLids | None = None
+        self._in_degrees: Any = None
+        self._lids_on_host: NDArray[np.uint32] | None = None
+        if number is not None and not self.is_hosts:
+            self.lids = number(subgraph.incoming.offsets)
+            return
+        degrees = np.diff(subgraph.incoming.offsets).astype(np.uint32)
+        lids = np.arange(self.num_owned, dtype=np.uint32)
         if not self.is_hosts:
-            lids, self.in_degrees = number_by_degree(self.in_degrees)
+            lids, degrees = number_by_degree(degrees)
         if subgraph.ghost_bounds is not None:
             self.ghosts = number_ghosts(self.num_owned, subgraph.ghost_bounds)
             self.num_lids = int(self.ghosts.cold[-1])
             lids = np.concatenate([lids, self.ghosts.lids(subgraph.ghost_bounds)])
-        self.lids_on_host: NDArray[np.uint32] = lids
+        self._lids_on_host, self._in_degrees = lids, degrees
         self.lids = xp.asarray(lids)
 
-    def rename(self, lids: Any, in_degrees: NDArray[np.uint32]) -> None:
+    @property
+    def in_degrees(self) -> Any:
+        """[num_owned], uint32, by local id; NumPy's, unless vertices were renamed."""
+        if self._in_degrees is None:
+            self._in_degrees = np.empty(self.num_owned, np.uint32)
+            self._in_degrees[self.owned_on_host] = np.diff(self.subgraph.incoming.offsets)
+        return self._in_degrees
+
+    @property
+    def lids_on_host(self) -> NDArray[np.uint32]:
+        """The same as `lids`, NumPy's."""
+        if self._lids_on_host is None:
+            self._lids_on_host = bring(self.lids, np.dtype(np.uint32))
+        return self._lids_on_host
+
+    def rename(self, lids: Any, in_degrees: Any) -> None:
         """Give owned vertices other local ids; before anything else was asked.
 
         Args:
             lids: What `lids` is to be: ghosts keep theirs, by which other ranks write to them.
-            in_degrees: What `in_degrees` is to be.
+            in_degrees: What `in_degrees` is to be; an array of the module.
         """
-        self.lids, self.in_degrees, self.is_hosts = lids, in_degrees, False
-        self.lids_on_host = lids if self._xp is np else bring(lids, np.dtype(np.uint32))
+        self.lids, self._in_degrees, self.is_hosts = lids, in_degrees, False
+        self._lids_on_host = lids if self._xp is np else None
 
     @property
     def subgraph(self) -> Subgraph:

@@ -81,7 +81,7 @@ class GpuPeerEngine(GpuEngine):
         everywhere = exchange.gather(np.array(counts, dtype=np.int64)).sum(axis=0)
         lease["could_send"], lease["pull_cost"], self._num_edges = everywhere.tolist()
         halo = lease["halo"]
-        halo["rank"], halo["num_ranks"] = exchange.rank, exchange.size
+        halo["rank"], halo["num_ranks"], halo["could_send"] = exchange.rank, exchange.size, counts[0]
         for name in ("peers", "num_published", "num_barriers"):
             halo[name] = memory.array(name, np.uint8).data.ptr
         for parity in range(2):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from sigps.compiler.cuda.compile import CudaProgram, compile_for_cuda
 from sigps.compiler.program import Consumption, EarlyExit, VertexProgram, compiling
 from sigps.device.cuda import Gpu, fits, free_bytes
 from sigps.engine.direction import Direction
+from sigps.engine.exchange import Exchange
 from sigps.engine.gpu.components import link_components_ahead
 from sigps.engine.gpu.graph import GpuGraph, division_on_gpu, forget_on_gpu, graph_on_gpu
 from sigps.engine.gpu.launch import CLUSTER_DEGREE
@@ -48,14 +51,14 @@ class Placement:
         gpu: The GPU.
         subgraph: The partition.
         columns: Names and types of its edge columns.
-        is_alone: Whether there are no other ranks.
+        exchange: The way to the other ranks.
         has_peers: Whether GPUs write into each other's memory.
         goes_by_edge: Whether the run goes by the edge schedule.
         can_wait: Whether values may be sent out of turn.
         forced: A direction to use always, or None.
         stream: Whether edges may stay on the host (`choose_spilling`).
         is_limited: Whether the user limits what the run takes of the GPU.
-        tiles: Whether in-edges lie in tiles (`choose_tiling`); on one GPU.
+        tiles: Whether in-edges lie in tiles (`choose_tiling`).
         is_edited: Whether rows are going to change (`edited_rows.py`).
         is_bulk: Whether all packed pages are to cross in every superstep.
     """
@@ -64,7 +67,7 @@ class Placement:
     gpu: Gpu
     subgraph: Subgraph
     columns: tuple[tuple[str, np.dtype[Any]], ...]
-    is_alone: bool
+    exchange: Exchange
     has_peers: bool
     goes_by_edge: bool
     can_wait: bool
@@ -106,14 +109,17 @@ class Placement:
         if self.subgraph.incoming.is_streamed:
             return self._packed_graph()
         subgraph, sorts_rows = self.subgraph, not self._keeps_order
+        if self.has_peers:  # all agree now, whatever else each has to do
+            _ = self._has_narrow_ids
         tiling = spilling = None
-        if self.is_alone:
+        if self.exchange.size == 1:
             spilling = self._spilling()
-            tiling = self._tiling() if spilling is None else None
-            if self.tiles == "always" and tiling is None:
-                raise ConfigError(
-                    "tiles='always' needs all edges on the GPU, and they do not fit. Use tiles='auto'"
-                )
+        if spilling is None:
+            tiling = self._tiling()
+        elif self.tiles == "always":
+            raise ConfigError(
+                "tiles='always' needs all edges on the GPU, and they do not fit. Use tiles='auto'"
+            )
         if division_on_gpu(subgraph, self.gpu, sorts_rows=sorts_rows) is None:
             self._link_ahead(tiling is not None)
         graph = graph_on_gpu(
@@ -123,6 +129,7 @@ class Placement:
             tiling=tiling,
             spilling=spilling,
             is_edited=self.is_edited,
+            add_up=self._add_up if self.has_peers else list,
         )
         if isinstance(edges := graph.incoming, SpilledEdges):
             log.info("streaming: %s of edges on the GPU, %s on its host", *map(bytes_text, edges.divided))
@@ -213,8 +220,27 @@ class Placement:
         if may_be_none and (self.goes_by_edge or self.forced == "push" or not self.program.sends_together):
             return None
         machine = {"shared_bytes": self.gpu.shared_bytes, "num_blocks": self.gpu.num_sms}
-        varying = {name for name, column in self.subgraph.incoming.columns.items() if column.strides != (0,)}
-        return choose_tiling(self._compiled(), **machine, varying=varying, tiles=self.tiles)
+        return choose_tiling(self._compiled(), **machine, varying=self._varying, tiles=self.tiles)
+
+    @cached_property
+    def _varying(self) -> set[str]:
+        """The edge columns that do not have one value throughout, on some rank where GPUs decide together."""
+        columns = self.subgraph.incoming.columns
+        vary = [int(column.strides != (0,)) for column in columns.values()]
+        if self.has_peers and columns:
+            vary = self._add_up(vary)
+        return {name for name, times in zip(columns, vary, strict=True) if times}
+
+    def _add_up(self, values: Sequence[int]) -> list[int]:
+        """Return the sums over all ranks. Collective."""
+        sums: list[int] = self.exchange.gather(np.array(values, dtype=np.int64)).sum(axis=0).tolist()
+        return sums
+
+    @cached_property
+    def _has_narrow_ids(self) -> bool:
+        """Whether ids take 32 bits; the same on GPUs that write into each other's memory. Collective among these."""
+        fit = self.subgraph.ids_fit_32_bits
+        return self._add_up([int(not fit)]) == [0] if self.has_peers else fit
 
     def _link_ahead(self, may_have_tiles: bool) -> None:
         """Begin to link what runs on a graph while the graph is laid out."""
@@ -222,7 +248,8 @@ class Placement:
         link_layout_ahead(self.gpu, may_have_tiles)
         for has_tiles in (False, True) if may_have_tiles else (False,):
             given = compiled, self.gpu, self.has_peers, self.goes_by_edge, has_tiles
-            link_variant_ahead(*given, self.subgraph.most_out_edges <= CLUSTER_DEGREE)
+            varies = has_tiles and not self._varying.isdisjoint(self.program.edge_columns)
+            link_variant_ahead(*given, self.subgraph.most_out_edges <= CLUSTER_DEGREE, varies)
         if self.can_wait and self.program.priority_form is not None:
             subgraph, value = self.subgraph, compiled.states[0].name
             takes_min = self.program.slots[0].op == "min"
@@ -233,5 +260,5 @@ class Placement:
 
     def _compiled(self) -> CudaProgram:
         with spent_on("compile"), compiling:
-            narrow = self.subgraph.ids_fit_32_bits
+            narrow = self._has_narrow_ids
             return compile_for_cuda(self.program, dict(self.columns), narrow_ids=narrow, arch=self.gpu.arch)

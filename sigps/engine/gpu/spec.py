@@ -235,12 +235,12 @@ class GpuSpec(EngineSpec):
         from sigps.compiler.cuda.compile import macros_of
         from sigps.device.cuda import find_gpu
         from sigps.engine.gpu.tile_sizes import measure_tiles
-        from sigps.engine.gpu.tiling import Tiling, count_on_host, find_tiling_obstacle, segment_size
+        from sigps.engine.gpu.tiling import Tiling, count_on_host, find_reason_against, segment_size
         from sigps.kernels.cpu.layout import number_by_degree
 
         defines = macros_of(program, graph.column_types(), narrow_ids=_are_narrow(graph))
         varying = {name for name, column in graph.columns.items() if column.strides != (0,)}
-        if obstacle := find_tiling_obstacle(program, defines, varying):
+        if obstacle := find_reason_against(program, defines, varying):
             return {"tiles": f"no: {obstacle}"}
         gpu = None if self.missing() else find_gpu()
         shared_bytes, num_sms = (gpu.shared_bytes, gpu.num_sms) if gpu else (_SHARED_BYTES, _NUM_SMS)

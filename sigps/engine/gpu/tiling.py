@@ -31,6 +31,7 @@ __all__ = [
     "TilingCounts",
     "choose_tiling",
     "count_on_host",
+    "find_reason_against",
     "find_tiling_obstacle",
     "record_bytes_of",
     "segment_size",
@@ -93,29 +94,46 @@ def choose_tiling(
     """
     if tiles == "never":
         return None
-    if obstacle := find_tiling_obstacle(compiled.program, compiled.defines, varying):
+    if obstacle := find_tiling_obstacle(compiled.program, compiled.defines):
         if tiles == "always":
             raise ConfigError(
                 f"{compiled.program.name} cannot run with tiles='always': {obstacle}. Use tiles='auto'"
             )
         return None
+    if tiles == "auto" and find_reason_against(compiled.program, compiled.defines, varying):
+        return None
     record_bytes = record_bytes_of(compiled)
     return Tiling(segment_size(record_bytes, shared_bytes), num_blocks, record_bytes, tiles == "always")
 
 
-def find_tiling_obstacle(
-    program: VertexProgram, defines: Mapping[str, str], varying: Collection[str] = ()
-) -> str:
-    """Return why a program's in-edges cannot go into tiles; empty where they can.
+def find_reason_against(program: VertexProgram, defines: Mapping[str, str], varying: Collection[str]) -> str:
+    """Return why a program's in-edges do not go into tiles unless that is asked for; empty where they may.
 
-    They can where pulls always read all in-edges, of records of 1 to 4 words, and inboxes of as many. And no edge
-    column but those that have one value: HITS with one that varies takes 0.54 ms over tiles on kron-22 and 0.64 over
-    rows (NVIDIA H200, driver 580.159.04), but has its column in rows anyway where other programs read it, too.
+    HITS with a column that varies took 0.54 ms over tiles on kron-22 and 0.64 over rows (NVIDIA H200, driver
+    580.159.04), but has its column in rows anyway where other programs read it, too.
 
     Args:
         program: The program.
         defines: Its macros, as a `CudaProgram` has them.
         varying: The graph's edge columns that do not have one value throughout.
+    """
+    if obstacle := find_tiling_obstacle(program, defines):
+        return obstacle
+    if not set(varying).isdisjoint(program.edge_columns):
+        return "it reads values of edges, which vary"
+    if defines["SIGPS_BY_TEAM"] != "0":
+        return "compute() goes through edges"
+    return ""
+
+
+def find_tiling_obstacle(program: VertexProgram, defines: Mapping[str, str]) -> str:
+    """Return why a program's in-edges cannot go into tiles; empty where they can.
+
+    They can where pulls always read all in-edges, of records of 1 to 4 words, and inboxes of as many.
+
+    Args:
+        program: The program.
+        defines: Its macros, as a `CudaProgram` has them.
     """
     record, slots = (int(defines[f"SIGPS_{row}_BYTES"]) for row in ("RECORD", "SLOTS"))
     if program.consumption not in (Consumption.COMBINED, Consumption.SINGLE):
@@ -124,10 +142,10 @@ def find_tiling_obstacle(
         return "a pull ends where its result is known"
     if not program.sends_together:
         return "its vertices do not all send in the same supersteps, as far as the compiler can prove"
-    if program.reads_edge_links or not set(varying).isdisjoint(program.edge_columns):
-        return "it reads values of edges, which vary"
-    if defines["SIGPS_BY_TEAM"] != "0" or any(f.measure for f in program.states):
-        return "compute() goes through edges"
+    if program.reads_edge_links:
+        return "it keeps values on edges, or reads those of neighbours"
+    if any(f.measure for f in program.states):
+        return "it begins with measures that are counted along rows"
     if num_cells(program.aggregate_dtypes) > _MOST_CELLS:
         return f"its aggregators have more than {_MOST_CELLS} numbers"
     if record != slots or record not in (4, 8, 12, 16):
@@ -255,6 +273,10 @@ class Tiling:
     record_bytes: int
     always: bool = False
 
+    def may_pay(self, num_edges: int) -> bool:
+        """Whether so many edges are laid out in tiles, or at least counted for it."""
+        return self.always or num_edges >= FEWEST_EDGES
+
     @property
     def num_banks(self) -> int:
         """How many records lie in different banks of shared memory, and how many lanes read theirs at once.
@@ -292,21 +314,24 @@ class Shares:
     """Who combines which slices, as `Tiles` has it in `kernels/cuda/edges.cuh`: arrays of uint32.
 
     Attributes:
-        first_tasks: [num_shares + 1].
+        first_tasks: [shares + 1].
         segments: [tasks].
         runs: [tasks, 33].
+        num_early: The first shares, whose segments have no ghosts, where they are apart.
     """
 
     first_tasks: NDArray[np.uint32]
     segments: NDArray[np.uint32]
     runs: NDArray[np.uint32]
+    num_early: int = 0
 
 
 def share_out(
-    widths: NDArray[np.int64],
+    widths: NDArray[Any],
     are_pieces: NDArray[np.bool_],
-    segments: NDArray[np.int64],
-    num_shares: int,
+    segments: NDArray[Any],
+    num_blocks: int,
+    num_own: int = 0,
     cost: Cost | None = None,
 ) -> Shares:
     """Cut slices into stretches of equal cost, in the order of segments, and each task into runs for 32 warps.
@@ -315,30 +340,96 @@ def share_out(
         widths: [slices]: lines.
         are_pieces: [slices].
         segments: [slices], ascending.
-        num_shares: Blocks that are resident at once.
+        num_blocks: Blocks that are resident at once; each has a share.
+        num_own: Of the first segments, of owned vertices alone, each block has a share of its own; 0: of all slices.
         cost: What slices take.
 
     >>> given = np.array([4, 4, 4]), np.zeros(3, np.bool_), np.array([0, 0, 1])
-    >>> shares = share_out(*given, 2, Cost(segment=6000.0))
+    >>> shares = share_out(*given, 2, cost=Cost(segment=6000.0))
     >>> shares.first_tasks.tolist(), shares.segments.tolist(), shares.runs[:, [0, 32]].tolist()
     ([0, 1, 2], [0, 1], [[0, 2], [2, 3]])
+    >>> shares = share_out(*given, 2, num_own=1)
+    >>> shares.first_tasks.tolist(), shares.num_early, shares.runs[:, [0, 32]].tolist()
+    ([0, 0, 1, 1, 2], 2, [[0, 2], [2, 3]])
     """
     cost = cost or Cost()
+    if num_own == 0:
+        return _share_out(widths, are_pieces, segments, num_blocks, cost)
+    end = int(np.searchsorted(segments, num_own))
+    parts = [
+        _share_out(widths[part], are_pieces[part], segments[part], num_blocks, cost)
+        for part in (slice(0, end), slice(end, None))
+    ]
+    own, others = parts
+    firsts = np.concatenate([own.first_tasks[:-1], others.first_tasks + own.first_tasks[-1]])
+    runs = np.concatenate([own.runs, others.runs + np.uint32(end)])
+    return Shares(firsts, np.concatenate([own.segments, others.segments]), runs, num_blocks)
+
+
+def _share_out(
+    widths: NDArray[Any],
+    are_pieces: NDArray[np.bool_],
+    segments: NDArray[Any],
+    num_shares: int,
+    cost: Cost,
+) -> Shares:
     if not widths.size:  # every pair of a row and a segment has one edge
         nobodys = np.zeros((0, 33), np.uint32)
         return Shares(np.zeros(num_shares + 1, np.uint32), nobodys[:, 0], nobodys)
-    own = cost.line * widths + cost.slice + cost.piece * are_pieces
-    begins = np.ones(widths.size, dtype=np.bool_)
-    begins[1:] = segments[1:] != segments[:-1]
-    ends = np.cumsum(own + cost.segment * begins)
-    share = np.minimum((ends - own / 2) * (num_shares / ends[-1]), num_shares - 1).astype(np.int64)
-    begins[1:] |= share[1:] != share[:-1]
-    firsts = np.flatnonzero(begins)
-    lasts = np.append(firsts[1:], widths.size)
-    first_tasks = np.searchsorted(share[firsts], np.arange(num_shares + 1))
-    before = np.append(0.0, np.cumsum(own))
-    wanted = before[firsts, None] + (before[lasts] - before[firsts])[:, None] * (np.arange(33) / 32)
-    runs = np.searchsorted(before, wanted.ravel()).reshape(wanted.shape)
-    runs = np.clip(runs, firsts[:, None], lasts[:, None])
-    runs[:, 0], runs[:, 32] = firsts, lasts
-    return Shares(first_tasks.astype(np.uint32), segments[firsts].astype(np.uint32), runs.astype(np.uint32))
+    num_segments = int(segments[-1]) - int(segments[0]) + 1
+    firsts, of_shares = (np.empty(num_segments + num_shares, np.uint32) for _ in range(2))
+    runs = np.empty((firsts.size, 33), np.uint32)
+    found = np.zeros(1, np.int64)
+    costs = cost.line, cost.slice, cost.piece, cost.segment
+    _cut_shares(widths, are_pieces, segments, num_shares, *costs, firsts, of_shares, runs.ravel(), found)
+    num_tasks = int(found[0])
+    first_tasks = np.searchsorted(of_shares[:num_tasks], np.arange(num_shares + 1)).astype(np.uint32)
+    return Shares(first_tasks, segments[firsts[:num_tasks]].astype(np.uint32), runs[:num_tasks].copy())
+
+
+@compiled
+def _cut_shares(
+    widths: NDArray[Any],
+    are_pieces: NDArray[np.bool_],
+    segments: NDArray[Any],
+    num_shares: int,
+    line: float,
+    a_slice: float,
+    piece: float,
+    segment: float,
+    firsts: NDArray[np.uint32],
+    shares: NDArray[np.uint32],
+    runs: NDArray[np.uint32],
+    found: NDArray[np.int64],
+) -> None:
+    """Find the first slice and the share of each task, its 32 runs, and how many tasks there are."""
+    total, count = 0.0, widths.size
+    for i in range(count):
+        total += line * widths[i] + a_slice + (piece if are_pieces[i] else 0.0)
+        if i == 0 or segments[i] != segments[i - 1]:
+            total += segment
+    before, tasks, last_share = 0.0, 0, -1
+    for i in range(count):
+        own = line * widths[i] + a_slice + (piece if are_pieces[i] else 0.0)
+        begins = i == 0 or segments[i] != segments[i - 1]
+        if begins:
+            before += segment
+        before += own
+        share = min(int((before - own / 2) * (num_shares / total)), num_shares - 1)
+        if begins or share != last_share:
+            firsts[tasks], shares[tasks] = i, share
+            tasks += 1
+        last_share = share
+    found[0] = tasks
+    for task in range(tasks):
+        first, end = int(firsts[task]), count if task + 1 == tasks else int(firsts[task + 1])
+        whole = 0.0
+        for i in range(first, end):
+            whole += line * widths[i] + a_slice + (piece if are_pieces[i] else 0.0)
+        at, before = first, 0.0
+        for run in range(32):
+            while at < end and before < whole * (run / 32):
+                before += line * widths[at] + a_slice + (piece if are_pieces[at] else 0.0)
+                at += 1
+            runs[33 * task + run] = at
+        runs[33 * task + 32] = end

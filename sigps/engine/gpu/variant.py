@@ -51,8 +51,13 @@ TURNS = {"SIGPS_TURNS": "1"}
 """Macros where leases end by the clock. In all kernels it cost a search 4 % (kron-22, 0.344 ms for 0.332)."""
 
 TILES = {"SIGPS_TILES": "1"}
-IN_PIECES = {"SIGPS_IN_PIECES": "1"}
 """Macros where in-edges lie in tiles and rows."""
+
+IN_PIECES = {"SIGPS_IN_PIECES": "1"}
+"""Macros where every row of in-edges lies in one piece."""
+
+TILE_COLUMNS = {"SIGPS_TILE_COLUMNS": "1"}
+"""Macros where edges have columns there whose values differ."""
 
 
 class Packing(Enum):
@@ -143,10 +148,17 @@ class Variant:
 
 @functools.lru_cache(maxsize=64)
 def link_variant_ahead(
-    compiled: CudaProgram, gpu: Gpu, has_peers: bool, goes_by_edge: bool, has_tiles: bool, is_mesh: bool
+    compiled: CudaProgram,
+    gpu: Gpu,
+    has_peers: bool,
+    goes_by_edge: bool,
+    has_tiles: bool,
+    is_mesh: bool,
+    has_tile_columns: bool = False,
 ) -> None:
     """Begin to link what `load_variant` is going to ask for; once a process."""
-    *_, macros = _made_of(compiled, gpu.arch, has_peers, goes_by_edge, has_tiles, is_mesh=is_mesh)
+    given = compiled, gpu.arch, has_peers, goes_by_edge, has_tiles
+    *_, macros = _made_of(*given, is_mesh=is_mesh, has_tile_columns=has_tile_columns)
     link_ahead("lease", gpu.arch, {**compiled.defines, **macros}, compiled.functions)
 
 
@@ -161,6 +173,7 @@ def _made_of(
     has_turns: bool = False,
     is_mesh: bool = False,
     in_pieces: bool = False,
+    has_tile_columns: bool = False,
 ) -> tuple[Shape, Cluster, dict[str, str]]:
     """Return the shape of a variant's blocks, its cluster, and the macros of its kernels.
 
@@ -174,6 +187,7 @@ def _made_of(
     cluster = choose_cluster(arch) if has_cluster else NO_CLUSTER
     macros = shape.macros() | cluster.macros() | (PEERS if has_peers else {})
     macros |= BY_EDGE if goes_by_edge else TILES if has_tiles else {}
+    macros |= TILE_COLUMNS if has_tile_columns else {}
     macros |= packing.macros(compiled, has_heads=has_heads)
     macros |= IN_PIECES if in_pieces else {}
     return shape, cluster, macros | (TURNS if has_turns else {})
@@ -193,6 +207,7 @@ def load_variant(
     has_turns: bool = False,
     is_mesh: bool = False,
     in_pieces: bool = False,
+    has_tile_columns: bool = False,
 ) -> Variant:
     """Compile a program, link it into the kernels, and load these.
 
@@ -209,6 +224,7 @@ def load_variant(
         has_turns: Whether leases end by the clock, and leave states by gid.
         is_mesh: Whether no vertex has more out-edges than a cluster takes.
         in_pieces: Whether every row of in-edges lies in one piece, also those that a thread takes.
+        has_tile_columns: Whether edges in tiles have columns whose values differ.
 
     Raises:
         DeviceError: If the edge schedule cannot run it, or it cannot be compiled.
@@ -231,6 +247,7 @@ def load_variant(
         has_turns,
         is_mesh,
         in_pieces,
+        has_tile_columns,
     )
     module = Module(link(compiled, "lease", gpu.arch, macros))
     if compiled.has_open_loops:

@@ -9,6 +9,9 @@
 #ifndef SIGPS_TILES // 1: in-edges lie in tiles and rows (tiles.cuh)
 #define SIGPS_TILES 0
 #endif
+#ifndef SIGPS_TILE_COLUMNS // 1: edges there have columns whose values differ
+#define SIGPS_TILE_COLUMNS 0
+#endif
 #ifndef SIGPS_PACKED // 1: in-edges stay packed (gather_packed.cuh); 2: and are
 #define SIGPS_PACKED 0 // out-edges, too (scatter_packed.cuh)
 #endif

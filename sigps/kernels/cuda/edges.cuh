@@ -73,9 +73,13 @@ struct Tiles {
   const uint32_t *words;
   const uint32_t *rows;
   uint32_t num_shares;
+  uint32_t num_early; // the first shares, whose segments have no ghosts; 0:
+                      // shares are not divided so
   uint32_t segment_size;
-  uint32_t first_free;    // no row from here on has a partial
-  uint32_t first_partial; // among ends
+  uint64_t first_position; // of an edge in tiles, among those of columns: two
+                           // a word; behind the positions of rows
+  uint32_t first_free;     // no row from here on has a partial
+  uint32_t first_partial;  // among ends
 };
 
 constexpr uint32_t NO_PLACE = 0xffff;

@@ -121,20 +121,24 @@ __device__ inline void read_end(const Lease &lease, const Outbox &outbox,
     record = *at;
 }
 
-// Of an edge over tiles: columns have one value there, for all edges.
-constexpr uint64_t NO_POSITION = 0;
+// Where columns have an edge's values. Without SIGPS_TILE_COLUMNS each has one
+// value, for all edges.
+__device__ inline uint64_t in_columns(uint64_t position) {
+  return SIGPS_TILE_COLUMNS ? position : 0;
+}
 
 // Puts what an end brings into the inbox of vertex v.
 __device__ inline void put_end(const Lease &lease, const NextSuperstep &now,
                                uint32_t source, bool is_partial,
-                               const Record &record, uint32_t v, Inbox &inbox) {
+                               const Record &record, uint32_t v,
+                               uint64_t position, Inbox &inbox) {
   Occasion when{lease.in, now.superstep, v};
   Slots value;
   if (is_partial) {
     memcpy(&value, &record, sizeof(Slots));
     put(inbox, value, when);
   } else if (when.passes(sigps_deliver(&lease.in, now.superstep - 1, &record,
-                                       source, v, NO_POSITION, &value),
+                                       source, v, in_columns(position), &value),
                          source))
     put(inbox, value, when);
 }
@@ -164,7 +168,8 @@ __device__ inline void receive(const Lease &lease, const NextSuperstep &now,
 #pragma unroll
   for (int k = 0; k < COUNT; k++)
     if (sent[k])
-      put_end(lease, now, sources[k], is_partial[k], records[k], v, inbox);
+      put_end(lease, now, sources[k], is_partial[k], records[k], v,
+              position + uint64_t(k) * step, inbox);
   return;
 #else
 #pragma unroll
@@ -299,9 +304,9 @@ __device__ inline uint32_t first_slice(const Lease &lease) {
 // Whether a pull has few tasks for its warps. Every thread finds the same.
 __device__ inline bool has_few_tasks(const Lease &lease,
                                      uint32_t num_block_rows) {
-  uint32_t num_csr_rows = first_slice(lease);
-  uint32_t groups = (num_csr_rows - num_block_rows) / ROWS_OF_WARP;
-  uint32_t slices = (max(lease.num_owned, num_csr_rows) - num_csr_rows) / 32;
+  uint32_t first_sliced = max(first_slice(lease), num_block_rows);
+  uint32_t groups = (first_sliced - num_block_rows) / ROWS_OF_WARP;
+  uint32_t slices = (max(lease.num_owned, first_sliced) - first_sliced) / 32;
   return !SIGPS_BY_WARP && !SIGPS_TILES &&
          groups + slices / SLICES_OF_TASK <=
              SIGPS_FEW_TASKS * (threads_of_grid() / 32);
@@ -471,7 +476,8 @@ gather_slices(const Lease &lease, const NextSuperstep &now, uint32_t first_row,
     for (int k = 0; k < K; k++)
       if (sent[k])
         put_end(lease, now, sources[k], is_partial[k], records[k],
-                first_row + k * 32 + lane_id(), inboxes[k]);
+                first_row + k * 32 + lane_id(), positions[k] + uint64_t(i) * 32,
+                inboxes[k]);
   }
 #pragma unroll
   for (int k = 0; k < K; k++) {
@@ -526,24 +532,24 @@ __device__ inline void compute_active(const Lease &lease,
 // The tasks of warps: warp-mapped rows, then slices. Over tiles those come
 // first of which no row has a partial, for they can go before the barrier.
 struct RowTasks {
-  uint32_t num_block_rows, rows_of_warp, slices_of_task;
+  uint32_t num_block_rows, first_sliced, rows_of_warp, slices_of_task;
   uint32_t groups, count, num_free, counters, mine;
   uint32_t *numbers;
 
   __device__ RowTasks(const Lease &lease, uint32_t num_block_rows)
       : num_block_rows(num_block_rows) {
-    uint32_t num_csr_rows = first_slice(lease);
+    first_sliced = max(first_slice(lease), num_block_rows);
     bool are_few = has_few_tasks(lease, num_block_rows);
     rows_of_warp = are_few ? SIGPS_FINE_ROWS : ROWS_OF_WARP;
     slices_of_task = are_few ? 1 : SLICES_OF_TASK;
-    groups = (num_csr_rows - num_block_rows) / rows_of_warp;
-    uint32_t slices = (lease.num_owned - num_csr_rows + 31) / 32;
-    if (lease.num_owned < num_csr_rows)
+    groups = (first_sliced - num_block_rows) / rows_of_warp;
+    uint32_t slices = (lease.num_owned - first_sliced + 31) / 32;
+    if (lease.num_owned < first_sliced)
       slices = 0;
     count = groups + (slices + slices_of_task - 1) / slices_of_task;
     num_free = 0;
 #if SIGPS_TILES
-    uint32_t others = max(lease.tiles.first_free, num_csr_rows) - num_csr_rows;
+    uint32_t others = max(lease.tiles.first_free, first_sliced) - first_sliced;
     constexpr uint32_t ROWS = SLICES_OF_TASK * 32;
     others = groups + others / ROWS + (others % ROWS != 0);
     num_free = count - min(count, others);
@@ -572,7 +578,7 @@ __device__ inline void gather_task(const Lease &lease, const NextSuperstep &now,
         tasks.rows_of_warp, counted);
   else
     gather_slices<FILTER>(lease, now,
-                          first_slice(lease) +
+                          tasks.first_sliced +
                               (task - tasks.groups) * tasks.slices_of_task * 32,
                           tasks.slices_of_task, counted);
 }
@@ -593,18 +599,24 @@ __device__ inline uint32_t gather_free(const Lease &lease,
 #endif
 
 // Rows that a block takes. With SIGPS_BY_WARP only one warp of a block would
-// compute, or all.
-__device__ inline uint32_t rows_of_blocks(const Lease &lease) {
-  return SIGPS_BY_TEAM   ? lease.num_team_rows
+// compute, or all. Over tiles hubs have few ends; teams take them where nothing
+// is to be read.
+__device__ inline uint32_t rows_of_blocks(const Lease &lease,
+                                          SenderFilter filter) {
+  bool by_team = SIGPS_BY_TEAM && (!SIGPS_TILES || filter == SENDERS_NONE);
+  return by_team         ? lease.num_team_rows
          : SIGPS_BY_WARP ? 0
                          : lease.num_block_rows;
 }
 
 // The first so many rows set their bits one by one.
 __device__ inline uint32_t rows_with_atomic_bits(const Lease &lease) {
-  return SIGPS_FINE_ROWS < 8 && has_few_tasks(lease, rows_of_blocks(lease))
-             ? max(lease.num_block_rows, first_slice(lease))
-             : lease.num_block_rows;
+  if (SIGPS_TILES && SIGPS_BY_TEAM)
+    return max(lease.num_block_rows, lease.num_team_rows);
+  bool one_by_one = SIGPS_FINE_ROWS < 8 &&
+                    has_few_tasks(lease, rows_of_blocks(lease, SENDERS_ALL));
+  return one_by_one ? max(lease.num_block_rows, first_slice(lease))
+                    : lease.num_block_rows;
 }
 
 //   number: with has_number a task's that this warp has taken
@@ -619,7 +631,7 @@ __device__ inline void gather(const Lease &lease, const NextSuperstep &now,
   if (FILTER != SENDERS_NONE)
     fill_shared_cache<FILTER>(outbox_of(lease, now));
   __shared__ uint32_t next_row;
-  uint32_t num_block_rows = rows_of_blocks(lease);
+  uint32_t num_block_rows = rows_of_blocks(lease, FILTER);
   while (num_block_rows > 0) {
     if (threadIdx.x == 0)
       next_row = atomicAdd(&lease.control->next_block_row.value, 1);

@@ -1,22 +1,11 @@
-// Where one GPU's partition borders those of others: records of vertices that
-// sent are written into the memory of every GPU that has ghosts of them, and at
-// the end of a superstep an inter-GPU barrier exchanges reports. The host takes
-// no part.
-//
-// A rank's slots for another are that one's ghosts of its vertices, in order.
-// After a pull or a full scan all slots are written: a bit for each says
-// whether its vertex sent, and the records of those that did are stored in the
-// order of slots. After any other push there are few senders: each writes its
-// own slots only, and lists them at the receiver.
-//
-// What a rank writes is read one superstep later, and is kept apart by that
-// superstep's parity; no rank is more than one superstep ahead of another,
-// since each barrier waits for all. In a push the thread that computes a vertex
-// publishes it.
+// Where one GPU's partition borders those of others: at the end of a superstep,
+// when records are on their way (publish.cuh), an inter-GPU barrier exchanges
+// reports. The host takes no part. No rank is more than one superstep ahead of
+// another, since each barrier waits for all.
 
 #pragma once
 
-#include "next_superstep.cuh"
+#include "publish.cuh"
 
 namespace sigps {
 
@@ -36,114 +25,6 @@ __device__ inline uint64_t load_acquire_from_all(const uint64_t *at) {
                : "l"(at)
                : "memory");
   return value;
-}
-
-// The rank that a slot is for.
-__device__ inline uint32_t rank_of(const Halo &halo, uint32_t slot) {
-  uint32_t rank = 0;
-  while (halo.bounds[rank + 1] <= slot)
-    rank++;
-  return rank;
-}
-
-// The lid of a slot at its receiver; slots of one word lie together there, from
-// a multiple of 32 on.
-__device__ inline uint32_t lid_of_slot(const Peer &peer, uint32_t slot) {
-  return slot < peer.num_hot ? peer.first_hot + slot
-                             : peer.first_cold + slot - peer.num_hot;
-}
-
-// Whether a thread of this block has written to other GPUs.
-__device__ inline uint32_t &has_published() {
-  __shared__ uint32_t flag;
-  return flag;
-}
-
-// Records of four successive slots, as a lane stores them: few large stores
-// into another GPU's memory are faster than many small ones.
-constexpr uint32_t FOUR_BYTES = 4 * sizeof(Record);
-constexpr uint32_t FOUR_ALIGN = FOUR_BYTES & -FOUR_BYTES;
-struct alignas(FOUR_ALIGN < 16 ? FOUR_ALIGN : 16) FourRecords {
-  Record of[4];
-};
-
-// Stores those of four records whose bit is set.
-__device__ inline void store_four(Record *to, const FourRecords &found,
-                                  uint32_t bits) {
-  if (bits == 15) {
-    *reinterpret_cast<FourRecords *>(to) = found;
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < 4; i++)
-    if (bits >> i & 1)
-      to[i] = found.of[i];
-}
-
-// After a pull or a full scan: a lane has four slots, a warp four words of
-// bits. By all threads; each rank begins with the one after itself.
-__device__ inline void publish_bits(const Lease &lease,
-                                    const NextSuperstep &now) {
-  const Halo &halo = lease.halo;
-  int parity = (now.superstep + 1) & 1;
-  uint32_t count = 0;
-  for (uint32_t k = 1; k < halo.num_ranks; k++) {
-    uint32_t rank = (halo.rank + k) % halo.num_ranks;
-    const Peer peer = halo.peers[rank];
-    uint32_t begin = halo.bounds[rank], end = halo.bounds[rank + 1];
-    uint32_t warp = thread_of_grid() / 32, warps = threads_of_grid() / 32;
-    for (uint32_t first = begin + warp * 128; first < end;
-         first += warps * 128) {
-      uint32_t slot = first + lane_id() * 4;
-      uint4 these{NO_VERTEX, NO_VERTEX, NO_VERTEX, NO_VERTEX};
-      if (slot < end)
-        these = __ldcs(reinterpret_cast<const uint4 *>(halo.vertices + slot));
-      uint32_t vertices[] = {these.x, these.y, these.z, these.w};
-      FourRecords found;
-      uint32_t bits = 0;
-#pragma unroll
-      for (int i = 0; i < 4; i++) {
-        uint32_t v = vertices[i] == NO_VERTEX ? 0 : vertices[i];
-        if (HAS_RECORD) // whether it was sent or not
-          found.of[i] = lease.records[parity][v];
-        if (vertices[i] != NO_VERTEX && is_set(lease.sent[parity], v))
-          bits |= 1u << i;
-      }
-      uint32_t lid = lid_of_slot(peer, slot - begin);
-      if (HAS_RECORD)
-        store_four(peer.records[parity] + lid, found, bits);
-      uint32_t word = bits << lane_id() % 8 * 4;
-      for (int lanes = 1; lanes < 8; lanes *= 2)
-        word |= __shfl_xor_sync(ALL_LANES, word, lanes);
-      if (lane_id() % 8 == 0 && slot < end) {
-        peer.sent[parity][lid / 32] = word;
-        count += __popc(word);
-      }
-      has_published() = 1;
-    }
-  }
-  count = __reduce_add_sync(ALL_LANES, count);
-  if (lane_id() == 0 && count != 0)
-    atomicAdd(&halo.num_published[halo.rank], count);
-}
-
-// In a push, what one vertex sends. By any thread.
-__device__ inline void publish_one(const Lease &lease, const NextSuperstep &now,
-                                   uint32_t v) {
-  const Halo &halo = lease.halo;
-  int parity = (now.superstep + 1) & 1;
-  uint32_t end = halo.copy_offsets[v + 1];
-  for (uint32_t c = halo.copy_offsets[v]; c < end; c++) {
-    uint32_t slot = halo.copies[c];
-    uint32_t rank = rank_of(halo, slot);
-    const Peer &peer = halo.peers[rank];
-    uint32_t lid = lid_of_slot(peer, slot - halo.bounds[rank]);
-    if (HAS_RECORD)
-      peer.records[parity][lid] = lease.records[parity][v];
-    uint32_t at = atomicAdd(&halo.num_published[rank], 1);
-    peer.listed[parity][at] = lid;
-    has_published() = 1;
-  }
 }
 
 // Makes this block's writes visible to other GPUs, after the next barrier of

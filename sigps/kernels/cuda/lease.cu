@@ -22,6 +22,7 @@
 //   SIGPS_PEERS                  1: other GPUs have partitions (halo.cuh)
 //   SIGPS_BY_EDGE                1: the edge schedule
 //   SIGPS_TILES                  1: in-edges lie in tiles and rows
+//   SIGPS_TILE_COLUMNS           1: with columns whose values differ
 //   SIGPS_TURNS                  1: the run has the GPU by turns: leases end by
 //                                the clock, and leave states by gid
 //   SIGPS_PACKED                 1: in-edges stay packed; 2: they are the
@@ -337,7 +338,15 @@ __device__ void end_superstep(const Lease &lease, const NextSuperstep &now,
 #if SIGPS_PEERS && !SIGPS_DIRECT
   if (now.direction == PULL || now.full_scan) {
     wait_for_all(&control->barrier, generation);
-    publish_bits(lease, now);
+#if SIGPS_TILES
+    bool early = goes_early(lease, now);
+    if (threadIdx.x == 0)
+      num_combined() = early ? lease.tiles.num_early : 0;
+    if (early)
+      publish_and_combine(lease, now);
+    else
+#endif
+      publish_bits(lease, now);
   }
   release_to_peers();
 #endif
@@ -435,6 +444,9 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
     check_begin(now);
 #if SIGPS_PEERS
     has_published() = 0;
+#endif
+#if SIGPS_TILES
+    num_combined() = 0;
 #endif
   }
   if (thread_of_grid() == 0) { // no other thread reads these before a barrier

@@ -230,6 +230,7 @@ struct Halo {
   uint32_t *num_published;              // [ranks] since the last barrier
   uint64_t *num_barriers;               // of this run
   uint64_t timeout;                     // nanoseconds to wait for a rank
+  uint64_t could_send;                  // owned vertices with an out-edge
   uint32_t rank, num_ranks;             // 0 ranks: there are no others
 };
 

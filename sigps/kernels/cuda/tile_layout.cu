@@ -44,10 +44,115 @@ __device__ uint32_t for_each_beginning(const uint64_t *keys, uint64_t begin,
 
 } // namespace
 
-// num_far: edges whose source is not among the first num_near.
+// Makes what the vertices of a whole graph are sorted by to number them: their
+// degree, descending, then their number on the host.
+extern "C" __global__ void order_vertices_thread_mapped(const uint64_t *offsets,
+                                                        uint64_t num_rows,
+                                                        uint64_t *order) {
+  for (uint64_t v = thread_of_all(); v < num_rows; v += num_threads())
+    order[v] = uint64_t(~uint32_t(offsets[v + 1] - offsets[v])) << 32 | v;
+}
+
+extern "C" __global__ void number_vertices_thread_mapped(const uint64_t *order,
+                                                         uint64_t num_rows,
+                                                         uint32_t *lids) {
+  for (uint64_t i = thread_of_all(); i < num_rows; i += num_threads())
+    lids[uint32_t(order[i])] = uint32_t(i);
+}
+
+// The edges of each row, by local id.
+extern "C" __global__ void count_edges_thread_mapped(const uint64_t *offsets,
+                                                     const uint32_t *lids,
+                                                     uint64_t num_rows,
+                                                     uint32_t *degrees) {
+  for (uint64_t v = thread_of_all(); v < num_rows; v += num_threads())
+    degrees[lids[v]] = uint32_t(offsets[v + 1] - offsets[v]);
+}
+
+// For each 32 rows, by a warp: the sum of their counts, the largest, and
+// whether other counts differ.
+//
+//   others: [num_rows] or null
+extern "C" __global__ void
+measure_rows_warp_mapped(const uint32_t *counts, const uint32_t *others,
+                         uint64_t num_rows, unsigned long long *sums,
+                         uint32_t *most, uint32_t *differ) {
+  uint64_t num_slices = (num_rows + 31) / 32;
+  for (uint64_t s = thread_of_all() / 32; s < num_slices;
+       s += num_threads() / 32) {
+    uint64_t row = s * 32 + threadIdx.x % 32;
+    uint32_t count = row < num_rows ? counts[row] : 0;
+    bool differs = others && row < num_rows && others[row] != count;
+    uint32_t those = __ballot_sync(0xffffffff, differs);
+    unsigned long long sum = count;
+    for (uint32_t distance = 16; distance > 0; distance /= 2) {
+      sum += __shfl_xor_sync(0xffffffff, sum, distance);
+      uint32_t other = __shfl_xor_sync(0xffffffff, count, distance);
+      count = count > other ? count : other;
+    }
+    if (threadIdx.x % 32 == 0) {
+      sums[s] = sum;
+      most[s] = count;
+      differ[s] = those != 0;
+    }
+  }
+}
+
+namespace {
+
+// Writes where rows of so many elements begin, [num_rows + 1], from where each
+// 32 of them do, by warps.
+template <class T>
+__device__ void begin_rows(const uint32_t *counts, uint64_t num_rows,
+                           const unsigned long long *begins, T *firsts) {
+  uint64_t num_slices = (num_rows + 31) / 32;
+  for (uint64_t s = thread_of_all() / 32; s < num_slices;
+       s += num_threads() / 32) {
+    uint32_t lane = threadIdx.x % 32;
+    uint64_t row = s * 32 + lane;
+    uint32_t count = row < num_rows ? counts[row] : 0;
+    unsigned long long first = begins[s];
+    for (uint32_t k = 0; k < 32; k++) {
+      uint32_t other = __shfl_sync(0xffffffff, count, k);
+      first += k < lane ? other : 0;
+    }
+    if (row < num_rows)
+      firsts[row] = T(first);
+    if (row + 1 == num_rows)
+      firsts[num_rows] = T(first + count);
+  }
+}
+
+} // namespace
+
+extern "C" __global__ void
+begin_rows_32_warp_mapped(const uint32_t *counts, uint64_t num_rows,
+                          const unsigned long long *begins, uint32_t *firsts) {
+  begin_rows(counts, num_rows, begins, firsts);
+}
+
+extern "C" __global__ void
+begin_rows_64_warp_mapped(const uint32_t *counts, uint64_t num_rows,
+                          const unsigned long long *begins, uint64_t *firsts) {
+  begin_rows(counts, num_rows, begins, firsts);
+}
+
+// Adds to the counts of some rows, each of which is named once.
+//
+//   more: [num_more, 2]             row, count
+extern "C" __global__ void add_counts_thread_mapped(const uint32_t *more,
+                                                    uint64_t num_more,
+                                                    uint32_t *counts) {
+  for (uint64_t i = thread_of_all(); i < num_more; i += num_threads())
+    counts[more[2 * i]] += more[2 * i + 1];
+}
+
+// num_far: edges whose source is not among the first num_near, nor among
+// num_hot ghosts from first_hot on.
 extern "C" __global__ void
 count_pairs_warp_mapped(const uint64_t *keys, const uint64_t *offsets,
                         uint64_t num_rows, uint32_t size, uint32_t num_near,
+                        uint32_t first_hot, uint32_t num_hot,
                         uint32_t *num_pairs, unsigned long long *num_far) {
   uint64_t warp = thread_of_all() / 32, far = 0;
   for (uint64_t v = warp; v < num_rows; v += num_threads() / 32) {
@@ -56,8 +161,10 @@ count_pairs_warp_mapped(const uint64_t *keys, const uint64_t *offsets,
     if (threadIdx.x % 32 == 0)
       num_pairs[v] = count;
     for (uint64_t e = offsets[v] + threadIdx.x % 32; e < offsets[v + 1];
-         e += 32)
-      far += uint32_t(keys[e]) >= num_near;
+         e += 32) {
+      uint32_t source = uint32_t(keys[e]);
+      far += source >= num_near && source - first_hot >= num_hot;
+    }
   }
   for (uint32_t distance = 16; distance > 0; distance /= 2)
     far += __shfl_down_sync(0xffffffff, far, distance);
@@ -155,15 +262,26 @@ extern "C" __global__ void find_segments_thread_mapped(const uint64_t *order,
   }
 }
 
-// The edges of the first pair of each slice, which has the most.
+// Slices: 32 pairs in their order, or a piece of a longer one.
 //
-//   firsts: [num_slices]            its place in the order
+//   origins: [num_slices]           of lanes: the place of lane 0 in the order;
+//                                   of pieces: the first edge
+//   sizes: [num_slices]             pairs; of a piece its edges and IS_PIECE
+constexpr uint32_t IS_PIECE = 1u << 31;
+
+// The lines of each slice: the first of its pairs has the most edges.
 extern "C" __global__ void measure_slices_thread_mapped(const uint64_t *order,
-                                                        const uint32_t *firsts,
+                                                        const uint32_t *origins,
+                                                        const uint32_t *sizes,
                                                         uint64_t num_slices,
-                                                        uint32_t *most) {
-  for (uint64_t s = thread_of_all(); s < num_slices; s += num_threads())
-    most[s] = 0xffff - uint32_t(order[firsts[s]] >> 32 & 0xffff);
+                                                        uint32_t *widths) {
+  for (uint64_t s = thread_of_all(); s < num_slices; s += num_threads()) {
+    uint32_t size = sizes[s];
+    widths[s] =
+        size & IS_PIECE
+            ? ((size & ~IS_PIECE) + 63) / 64
+            : (0xffff - uint32_t(order[origins[s]] >> 32 & 0xffff) + 1) / 2;
+  }
 }
 
 // Makes what vertices are sorted by to number them anew: their segment, then
@@ -179,7 +297,7 @@ extern "C" __global__ void order_rows_thread_mapped(const uint32_t *num_pairs,
   }
 }
 
-//   renamed: [num_rows]             the new number of each
+//   renamed: [num_rows or more]     the new number of each; ghosts keep theirs
 //   renamed_pairs, renamed_degrees: [num_rows]   by new numbers
 //   stops: [num_rows]               where the edges of each end, too
 extern "C" __global__ void
@@ -293,61 +411,158 @@ __device__ uint32_t choose(const uint32_t (&window)[WINDOW],
 
 } // namespace
 
-// Writes the places of all edges, a warp a slice. The edges of a lane have no
-// order of their own.
-//
-//   origins: [num_slices]           of lanes: the place of lane 0 in the order;
-//                                   of pieces: the first edge
-//   sizes: [num_slices]             pairs; of a piece its edges and IS_PIECE
-constexpr uint32_t IS_PIECE = 1u << 31;
+namespace {
 
+// What is written of all slices: their pairs, and where sources lie.
+struct Slices {
+  const uint64_t *keys;
+  const uint64_t *order;
+  Pairs pairs;
+  const uint32_t *origins;
+  const uint32_t *sizes;
+  const uint32_t *lines;
+  uint64_t num_slices;
+  const uint32_t *renamed;
+  uint32_t segment_size;
+  uint32_t num_banks;
+};
+
+// Calls write(word, half, place, edge) for both halves of each word, a warp a
+// slice: NO_PLACE where a half has no edge. The edges of a lane have no order
+// of their own.
+template <class Write>
+__device__ void for_each_half(const Slices &slices, Write write) {
+  uint32_t lane = threadIdx.x % 32;
+  for (uint64_t s = thread_of_all() / 32; s < slices.num_slices;
+       s += num_threads() / 32) {
+    bool is_piece = slices.sizes[s] & IS_PIECE;
+    uint32_t size = slices.sizes[s] & ~IS_PIECE, step = is_piece ? 32 : 1;
+    uint32_t next = slices.origins[s], end = next;
+    if (is_piece) {
+      end += size;
+      next += lane;
+    } else if (lane < size) {
+      uint32_t pair = uint32_t(slices.order[slices.origins[s] + lane]);
+      next = slices.pairs.starts[pair];
+      end = slices.pairs.stop(pair);
+    }
+    uint32_t window[WINDOW], edges[WINDOW];
+    auto take = [&](int i) {
+      edges[i] = next;
+      window[i] = NO_PLACE;
+      if (next < end) {
+        uint32_t source = uint32_t(slices.keys[next]);
+        window[i] = slices.renamed[source] % slices.segment_size;
+        next += step;
+      }
+    };
+#pragma unroll
+    for (int i = 0; i < WINDOW; i++)
+      take(i);
+    for (uint32_t line = slices.lines[s]; line < slices.lines[s + 1]; line++) {
+#pragma unroll
+      for (int half = 0; half < 2; half++) {
+        uint32_t chosen = choose(window, slices.num_banks), edge = 0;
+        bool is_behind = false; // the others move up
+#pragma unroll
+        for (int i = 0; i < WINDOW; i++) {
+          if (!is_behind && window[i] == chosen) {
+            is_behind = true;
+            edge = edges[i];
+          }
+          if (is_behind && i + 1 < WINDOW) {
+            window[i] = window[i + 1];
+            edges[i] = edges[i + 1];
+          } else if (is_behind) {
+            take(i);
+          }
+        }
+        write(line * 32ull + lane, half, chosen, edge);
+      }
+    }
+  }
+}
+
+template <class T>
+__device__ void place_tile_column(const Slices &slices, const int64_t *origins,
+                                  const T *column, T *placed) {
+  for_each_half(slices,
+                [&](uint64_t word, int half, uint32_t place, uint32_t edge) {
+                  if (place != NO_PLACE)
+                    placed[2 * word + half] = column[origins[edge]];
+                });
+}
+
+// Of edges that are alone, which stay in rows.
+template <class T>
+__device__ void place_row_column(const Edges &edges, const Pairs &pairs,
+                                 const uint32_t *first_pairs,
+                                 const int64_t *origins, const T *column,
+                                 T *placed) {
+  for (uint64_t p = thread_of_all(); p < pairs.num_pairs; p += num_threads())
+    if (pairs.count(p) == 1) {
+      RowOfEdges row = row_of(edges, pairs.rows[p]);
+      placed[row.first + (p - first_pairs[pairs.rows[p]]) * row.step] =
+          column[origins[pairs.starts[p]]];
+    }
+}
+
+} // namespace
+
+// Writes the places of all edges.
 extern "C" __global__ void place_words_warp_mapped(
     const uint64_t *keys, const uint64_t *order, const uint32_t *starts,
     const uint32_t *rows, const uint32_t *stops, uint64_t num_pairs,
     const uint32_t *origins, const uint32_t *sizes, const uint32_t *lines,
     uint64_t num_slices, const uint32_t *renamed, uint32_t segment_size,
     uint32_t num_banks, uint32_t *words) {
-  Pairs pairs{starts, rows, stops, num_pairs};
-  uint32_t lane = threadIdx.x % 32;
-  for (uint64_t s = thread_of_all() / 32; s < num_slices;
-       s += num_threads() / 32) {
-    bool is_piece = sizes[s] & IS_PIECE;
-    uint32_t size = sizes[s] & ~IS_PIECE, next = origins[s], end = next;
-    uint32_t step = is_piece ? 32 : 1;
-    if (is_piece) {
-      end += size;
-      next += lane;
-    } else if (lane < size) {
-      uint32_t pair = uint32_t(order[origins[s] + lane]);
-      next = pairs.starts[pair];
-      end = pairs.stop(pair);
-    }
-    auto take = [&] {
-      if (next >= end)
-        return NO_PLACE;
-      uint32_t source = uint32_t(keys[next]);
-      next += step;
-      return renamed[source] % segment_size;
-    };
-    uint32_t window[WINDOW];
-#pragma unroll
-    for (int i = 0; i < WINDOW; i++)
-      window[i] = take();
-    for (uint32_t line = lines[s]; line < lines[s + 1]; line++) {
-      uint32_t word = 0;
-#pragma unroll
-      for (int half = 0; half < 2; half++) {
-        uint32_t chosen = choose(window, num_banks);
-        word |= chosen << 16 * half;
-        bool is_behind = false; // the others move up
-#pragma unroll
-        for (int i = 0; i < WINDOW; i++) {
-          is_behind = is_behind || window[i] == chosen;
-          if (is_behind)
-            window[i] = i + 1 < WINDOW ? window[i + 1] : take();
-        }
-      }
-      words[line * 32ull + lane] = word;
-    }
-  }
+  Slices slices{keys,       order,   {starts, rows, stops, num_pairs},
+                origins,    sizes,   lines,
+                num_slices, renamed, segment_size,
+                num_banks};
+  uint32_t low = 0;
+  for_each_half(slices, [&](uint64_t word, int half, uint32_t place, uint32_t) {
+    if (half)
+      words[word] = place << 16 | low;
+    low = place;
+  });
 }
+
+// Brings the values of edges to their places in tiles, and those of edges that
+// are alone to their positions in rows.
+//
+//   edges_of_keys: [num_edges]      the edge that each key comes from
+//   column: [num_edges]             by edges, on the host's order
+#define SIGPS_PLACE_COLUMN(bits)                                               \
+  extern "C" __global__ void place_tile_column_##bits##_warp_mapped(           \
+      const uint64_t *keys, const uint64_t *order, const uint32_t *starts,     \
+      const uint32_t *rows, const uint32_t *stops, uint64_t num_pairs,         \
+      const uint32_t *origins, const uint32_t *sizes, const uint32_t *lines,   \
+      uint64_t num_slices, const uint32_t *renamed, uint32_t segment_size,     \
+      uint32_t num_banks, const int64_t *edges_of_keys,                        \
+      const uint##bits##_t *column, uint##bits##_t *placed) {                  \
+    place_tile_column(Slices{keys,                                             \
+                             order,                                            \
+                             {starts, rows, stops, num_pairs},                 \
+                             origins,                                          \
+                             sizes,                                            \
+                             lines,                                            \
+                             num_slices,                                       \
+                             renamed,                                          \
+                             segment_size,                                     \
+                             num_banks},                                       \
+                      edges_of_keys, column, placed);                          \
+  }                                                                            \
+  extern "C" __global__ void place_row_column_##bits##_thread_mapped(          \
+      const __grid_constant__ Edges edges, const uint32_t *starts,             \
+      const uint32_t *rows, const uint32_t *stops, uint64_t num_pairs,         \
+      const uint32_t *first_pairs, const int64_t *edges_of_keys,               \
+      const uint##bits##_t *column, uint##bits##_t *placed) {                  \
+    place_row_column(edges, Pairs{starts, rows, stops, num_pairs},             \
+                     first_pairs, edges_of_keys, column, placed);              \
+  }
+
+SIGPS_PLACE_COLUMN(8)
+SIGPS_PLACE_COLUMN(16)
+SIGPS_PLACE_COLUMN(32)
+SIGPS_PLACE_COLUMN(64)

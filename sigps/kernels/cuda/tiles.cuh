@@ -11,11 +11,12 @@
 #pragma once
 
 #include "gather.cuh"
+#include "publish.cuh"
 
 #if SIGPS_TILES
 namespace sigps {
 
-static_assert(!SIGPS_EARLY_EXIT && !SIGPS_BY_WARP && !SIGPS_BY_TEAM,
+static_assert(!SIGPS_EARLY_EXIT && !SIGPS_BY_WARP,
               "programs whose pulls read all in-edges");
 static_assert(SIGPS_THREADS == 1024, "a run for each of 32 warps");
 static_assert(sizeof(Record) % 4 == 0 && sizeof(Record) <= 16 &&
@@ -23,6 +24,11 @@ static_assert(sizeof(Record) % 4 == 0 && sizeof(Record) <= 16 &&
               "records of 1 to 4 words, and inboxes of as many");
 
 constexpr uint32_t LINES_AHEAD = 8;
+
+// Whether bits tell which partials hold something; else all do. Those that are
+// combined early are before it is known whether all of other GPUs sent.
+template <SenderFilter FILTER>
+constexpr bool KEEPS_BITS = SIGPS_PEERS || !ALL_BRING<FILTER>;
 
 // What a task reads: records and bits lie in shared memory.
 struct SegmentOfTask {
@@ -98,10 +104,11 @@ template <SenderFilter FILTER, bool ARE_FULL, int COUNT> struct ReceivedLines {
     return half ? word >> 16 : word & 0xffff;
   }
 
-  // The two edges of a word of line `k`.
+  // The two edges of a word of line `k`, of which it is number `at` of all.
   __device__ void put_line(const Lease &lease, const NextSuperstep &now,
                            const SegmentOfTask &segment, uint32_t row,
-                           uint32_t word, int k, Inbox &inbox) const {
+                           uint32_t word, int k, uint64_t at,
+                           Inbox &inbox) const {
     Occasion when{lease.in, now.superstep, row};
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -110,28 +117,33 @@ template <SenderFilter FILTER, bool ARE_FULL, int COUNT> struct ReceivedLines {
       if (FILTER == SENDERS_BITMAP && sent)
         sent = segment.sent[place / 32] >> (place % 32) & 1;
       Slots value;
-      if (sent &&
-          when.passes(sigps_deliver(&lease.in, now.superstep - 1,
-                                    &records[k][half], segment.first + place,
-                                    row, NO_POSITION, &value),
-                      segment.first + place))
+      if (sent && when.passes(sigps_deliver(
+                                  &lease.in, now.superstep - 1,
+                                  &records[k][half], segment.first + place, row,
+                                  in_columns(lease.tiles.first_position +
+                                             2 * at + half),
+                                  &value),
+                              segment.first + place))
         put(inbox, value, when);
     }
   }
 };
 
 // Lines of one slice, all of which are full or none has to be.
+//
+//   at: the number of the first word among all
 template <SenderFilter FILTER, bool ARE_FULL>
-__device__ inline void receive_lines(const Lease &lease,
-                                     const NextSuperstep &now,
-                                     const SegmentOfTask &segment, uint32_t row,
-                                     const uint32_t *words, Inbox &inbox) {
+__device__ inline void
+receive_lines(const Lease &lease, const NextSuperstep &now,
+              const SegmentOfTask &segment, uint32_t row, const uint32_t *words,
+              uint64_t at, Inbox &inbox) {
 #pragma unroll
   for (int first = 0; first < int(LINES_AHEAD); first += LINES_AT_ONCE) {
     ReceivedLines<FILTER, ARE_FULL, LINES_AT_ONCE> read(segment, &words[first]);
 #pragma unroll
     for (int k = 0; k < LINES_AT_ONCE; k++)
-      read.put_line(lease, now, segment, row, words[first + k], k, inbox);
+      read.put_line(lease, now, segment, row, words[first + k], k,
+                    at + (first + k) * 32, inbox);
   }
 }
 
@@ -156,7 +168,7 @@ __device__ inline void keep_partial(const Lease &lease, uint32_t slice,
                                     bool is_one, const Inbox &inbox) {
   if (!is_one || lane_id() == 0)
     lease.partials[slice * 32 + lane_id()] = inbox.slots;
-  if (!ALL_BRING<FILTER>) {
+  if (KEEPS_BITS<FILTER>) {
     uint32_t bits = __ballot_sync(ALL_LANES, inbox.has);
     if (lane_id() == 0)
       lease.partial_bits[slice] = is_one ? bits & 1 : bits;
@@ -177,9 +189,9 @@ combine_piece(const Lease &lease, const NextSuperstep &now,
     uint32_t taken[LINES_AHEAD];
     read_lines(tiles.words + at, end - line, taken);
     if (are_full(taken[LINES_AHEAD - 1]))
-      receive_lines<FILTER, true>(lease, now, segment, row, taken, inbox);
+      receive_lines<FILTER, true>(lease, now, segment, row, taken, at, inbox);
     else
-      receive_lines<FILTER, false>(lease, now, segment, row, taken, inbox);
+      receive_lines<FILTER, false>(lease, now, segment, row, taken, at, inbox);
   }
   inbox = combine_warp(inbox, {lease.in, now.superstep, row});
   keep_partial<FILTER>(lease, slice, true, inbox);
@@ -207,9 +219,10 @@ combine_slices(const Lease &lease, const NextSuperstep &now,
     read_lines(tiles.words + at + LINES_AHEAD * 32, left - LINES_AHEAD, next);
     if (line + LINES_AHEAD < end_of_slice) {
       if (are_full(taken[LINES_AHEAD - 1]))
-        receive_lines<FILTER, true>(lease, now, segment, row, taken, inbox);
+        receive_lines<FILTER, true>(lease, now, segment, row, taken, at, inbox);
       else
-        receive_lines<FILTER, false>(lease, now, segment, row, taken, inbox);
+        receive_lines<FILTER, false>(lease, now, segment, row, taken, at,
+                                     inbox);
       line += LINES_AHEAD;
     } else {
       // Lines behind the last have no edges, and no slice ends there.
@@ -219,7 +232,8 @@ combine_slices(const Lease &lease, const NextSuperstep &now,
                                                          &taken[first]);
 #pragma unroll
         for (int k = 0; k < LINES_AT_ONCE; k++) {
-          read.put_line(lease, now, segment, row, taken[first + k], k, inbox);
+          read.put_line(lease, now, segment, row, taken[first + k], k,
+                        at + (first + k) * 32, inbox);
           if (++line == end_of_slice) {
             keep_partial<FILTER>(lease, slice, false, inbox);
             inbox = empty_inbox();
@@ -244,25 +258,89 @@ combine_slices(const Lease &lease, const NextSuperstep &now,
   }
 }
 
+// A share of the edges, by a whole block; each warp calls act() once a task,
+// one half of them before its run and one behind it.
+template <SenderFilter FILTER, class Act>
+__device__ inline void combine_share(const Lease &lease,
+                                     const NextSuperstep &now, uint32_t share,
+                                     Act act) {
+  const Tiles &tiles = lease.tiles;
+  bool acts_first = threadIdx.x / 32 % 2 != 0;
+  for (uint32_t task = tiles.first_tasks[share];
+       task < tiles.first_tasks[share + 1]; task++) {
+    uint32_t number = tiles.segments[task];
+    SegmentOfTask segment = load_segment<FILTER>(lease, now, number);
+    const uint32_t *run = &tiles.runs[task * 33 + threadIdx.x / 32];
+    uint32_t slice = run[0], end = run[1];
+    uint32_t first_lanes = tiles.first_lanes[number];
+    if (acts_first)
+      act();
+    for (; slice < end && slice < first_lanes; slice++)
+      combine_piece<FILTER>(lease, now, segment, slice);
+    if (slice < end)
+      combine_slices<FILTER>(lease, now, segment, slice, end);
+    if (!acts_first)
+      act();
+  }
+}
+
+// How many shares of the superstep at hand are combined already.
+__device__ inline uint32_t &num_combined() {
+  __shared__ uint32_t count;
+  return count;
+}
+
 template <SenderFilter FILTER>
 __device__ inline void combine_tiles(const Lease &lease,
                                      const NextSuperstep &now) {
-  const Tiles &tiles = lease.tiles;
-  for (uint32_t share = blockIdx.x; share < tiles.num_shares;
-       share += gridDim.x)
-    for (uint32_t task = tiles.first_tasks[share];
-         task < tiles.first_tasks[share + 1]; task++) {
-      uint32_t number = tiles.segments[task];
-      SegmentOfTask segment = load_segment<FILTER>(lease, now, number);
-      const uint32_t *run = &tiles.runs[task * 33 + threadIdx.x / 32];
-      uint32_t slice = run[0], end = run[1];
-      uint32_t first_lanes = tiles.first_lanes[number];
-      for (; slice < end && slice < first_lanes; slice++)
-        combine_piece<FILTER>(lease, now, segment, slice);
-      if (slice < end)
-        combine_slices<FILTER>(lease, now, segment, slice, end);
-    }
+  for (uint32_t share = num_combined() + blockIdx.x;
+       share < lease.tiles.num_shares; share += gridDim.x)
+    combine_share<FILTER>(lease, now, share, [] {});
 }
+
+#if SIGPS_PEERS
+// Whether the first shares of the next superstep, of segments that are all this
+// GPU's own, are combined while its records go to others; behind a barrier.
+__device__ inline bool goes_early(const Lease &lease,
+                                  const NextSuperstep &now) {
+  return lease.tiles.num_early != 0 && now.remaining != PUBLISHING &&
+         now.superstep + 1 < lease.end &&
+         __ldcg(&lease.control->counters.senders) != 0;
+}
+
+template <SenderFilter FILTER>
+__device__ inline void combine_early(const Lease &lease,
+                                     const NextSuperstep &now,
+                                     Publication &publication) {
+  const Tiles &tiles = lease.tiles;
+  NextSuperstep next{};
+  next.superstep = now.superstep + 1; // no more of it is read
+  uint32_t warps = threads_of_grid() / 32;
+  uint32_t slots = lease.halo.bounds[lease.halo.num_ranks];
+  for (uint32_t share = blockIdx.x; share < tiles.num_early;
+       share += gridDim.x) {
+    // About as many slots in each task.
+    uint32_t tasks = tiles.first_tasks[share + 1] - tiles.first_tasks[share];
+    uint32_t count = slots / (warps * 128) / max(tasks, 1u) + 1;
+    combine_share<FILTER>(lease, next, share, [&] {
+      for (uint32_t i = 0; i < count && publication.publish_some(lease); i++)
+        continue;
+    });
+  }
+}
+
+// Both at once. What this GPU's vertices sent is known here, and not whether
+// all others' did.
+__device__ inline void publish_and_combine(const Lease &lease,
+                                           const NextSuperstep &now) {
+  Publication publication(now);
+  if (__ldcg(&lease.control->counters.senders) == lease.halo.could_send)
+    combine_early<SENDERS_ALL>(lease, now, publication);
+  else
+    combine_early<SENDERS_BITMAP>(lease, now, publication);
+  publication.publish_rest(lease);
+}
+#endif
 
 } // namespace sigps
 #endif

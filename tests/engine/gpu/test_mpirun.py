@@ -59,6 +59,18 @@ def test_ranks_give_the_interpreters_results_by_nccl(ranks: int, turn: int, mpir
     assert "runs agree" in run_script(mpirun, ranks, "equality", "nccl", str(turn))
 
 
+@pytest.mark.parametrize("turn", [0, 3])
+@pytest.mark.parametrize(("transport", "ranks"), [("peer", 2), ("peer", 3), ("mpi", 2), ("nccl", 2)])
+def test_ranks_pull_over_tiles(transport: str, ranks: int, turn: int, mpirun: str) -> None:
+    skip_without_gpus(ranks if transport == "nccl" else 1)
+    assert "16 runs over tiles agree" in run_script(mpirun, ranks, "tiles", transport, str(turn))
+
+
+@pytest.mark.parametrize("transport", ["peer", "mpi"])
+def test_runs_over_tiles_go_on_from_logs(transport: str, mpirun: str, tmp_path: Path) -> None:
+    assert "3 runs over tiles went on" in run_script(mpirun, 2, "tiles_logs", transport, str(tmp_path))
+
+
 @pytest.mark.parametrize("transport", ["peer", "nccl"])
 def test_runs_go_on_from_logs(transport: str, mpirun: str, tmp_path: Path) -> None:
     skip_without_gpus(2 if transport == "nccl" else 1)

@@ -12,6 +12,7 @@ import pytest
 from host_gpu import use_host_as_gpu
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from thread_group import ThreadGroup, run_ranks
 
 import sigps
 from sigps import Aggregator, State, Vertex
@@ -41,11 +42,12 @@ from sigps.engine.gpu.tiling import (
     TilingCounts,
     choose_tiling,
     count_on_host,
+    find_reason_against,
     find_tiling_obstacle,
     record_bytes_of,
     share_out,
 )
-from sigps.engine.gpu.variant import TILES
+from sigps.engine.gpu.variant import PEERS, TILE_COLUMNS, TILES
 from sigps.errors import ConfigError
 
 
@@ -135,8 +137,20 @@ def test_kernels_over_tiles_link(precision: Any) -> None:
     for program, _ in DENSE:
         compiled = compile_for_cuda(analyse(program, precision), {}, narrow_ids=True, arch="sm_90")
         assert not find_tiling_obstacle(compiled.program, compiled.defines)
-    cubin = link(compiled, "lease", "sm_90", WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | TILES)
-    assert cubin[:4] == b"\x7fELF"
+    for peers in ({}, PEERS):
+        cubin = link(
+            compiled, "lease", "sm_90", WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | TILES | peers
+        )
+        assert cubin[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize("program", [HeatDiffusion(source=0, rate=0.1), HITS()])
+def test_kernels_over_tiles_with_columns_link(program: Vertex) -> None:
+    columns = {name: np.dtype(np.bool_) for name in ("leads_out", "leads_in")}
+    columns["weight"] = np.dtype(np.float32)
+    compiled = compile_for_cuda(analyse(program, "single"), columns, narrow_ids=True, arch="sm_90")
+    macros = WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | TILES | TILE_COLUMNS
+    assert link(compiled, "lease", "sm_90", macros)[:4] == b"\x7fELF"
 
 
 def test_tiles_pay_on_large_skewed_graphs() -> None:
@@ -168,10 +182,8 @@ def test_pairs_are_counted_on_the_host(rows: list[list[int]], lids: list[int], s
     [
         (PageRank(), ""),
         (HITS(), ""),
-        (Weighted(), "it reads values of edges, which vary"),
         (BFS(source=0), "a pull ends where its result is known"),
         (SomeSend(), "its vertices do not all send in the same supersteps, as far as the compiler can prove"),
-        (HeatDiffusion(source=0, rate=0.1), "it reads values of edges, which vary"),
         (CDLP(iterations=3), "its messages are not combined"),
     ],
 )
@@ -179,7 +191,7 @@ def test_the_key_forces_and_forbids_tiles(program: Vertex, obstacle: str) -> Non
     columns = {name: np.dtype(np.bool_) for name in ("leads_out", "leads_in")}
     columns["weight"] = np.dtype(np.float64)
     compiled = compile_for_cuda(analyse(program, "double"), columns, narrow_ids=True, arch="sm_90")
-    assert find_tiling_obstacle(compiled.program, compiled.defines, {"weight"}) == obstacle
+    assert find_tiling_obstacle(compiled.program, compiled.defines) == obstacle
     assert macros_of(compiled.program, columns, narrow_ids=True) == compiled.defines
 
     def choose(tiles: Tiles) -> Tiling | None:
@@ -195,6 +207,31 @@ def test_the_key_forces_and_forbids_tiles(program: Vertex, obstacle: str) -> Non
     else:
         assert choose("auto") == Tiling(23552, 132, 8)
         assert choose("always") == Tiling(23552, 132, 8, always=True)
+
+
+@pytest.mark.parametrize(
+    ("program", "varying", "reason"),
+    [
+        (Weighted(), {"weight"}, "it reads values of edges, which vary"),
+        (Weighted(), set(), ""),
+        (HITS(), {"leads_in"}, "it reads values of edges, which vary"),
+        (HITS(), {"weight"}, ""),
+        (HeatDiffusion(source=0, rate=0.1), set(), "compute() goes through edges"),
+        (HeatDiffusion(source=0, rate=0.1), {"weight"}, "it reads values of edges, which vary"),
+        (BFS(source=0), set(), "a pull ends where its result is known"),
+    ],
+)
+def test_programs_that_read_edges_go_over_tiles_where_that_is_asked_for(
+    program: Vertex, varying: set[str], reason: str
+) -> None:
+    columns = {name: np.dtype(np.bool_) for name in ("leads_out", "leads_in")}
+    columns["weight"] = np.dtype(np.float64)
+    compiled = compile_for_cuda(analyse(program, "double"), columns, narrow_ids=True, arch="sm_90")
+    assert find_reason_against(compiled.program, compiled.defines, varying) == reason
+    given: dict[str, Any] = {"shared_bytes": 232_448, "num_blocks": 132, "varying": varying}
+    assert (choose_tiling(compiled, **given, tiles="auto") is None) == bool(reason)
+    if not isinstance(program, BFS):
+        assert choose_tiling(compiled, **given, tiles="always") == Tiling(23552, 132, 8, always=True)
 
 
 @pytest.mark.parametrize("tiles", ["auto", "always", "never"])
@@ -243,11 +280,17 @@ def test_tiles_that_cannot_be_are_refused(
 @given(
     st.lists(st.tuples(st.integers(1, 40), st.booleans(), st.integers(0, 2)), min_size=1, max_size=200),
     st.integers(1, 9),
+    st.integers(0, 5),
 )
-def test_every_slice_has_one_warp(slices: list[tuple[int, bool, int]], num_shares: int) -> None:
+def test_every_slice_has_one_warp(slices: list[tuple[int, bool, int]], num_shares: int, num_own: int) -> None:
     widths, are_pieces = (np.array([s[i] for s in slices]) for i in range(2))
     segments = np.cumsum([s[2] == 0 for s in slices])
-    shares = share_out(widths, are_pieces, segments, num_shares, Cost(segment=50.0))
+    shares = share_out(widths, are_pieces, segments, num_shares, num_own, Cost(segment=50.0))
+    assert shares.first_tasks.size == num_shares * (2 if num_own else 1) + 1
+    assert shares.num_early == (num_shares if num_own else 0)
+    early = shares.segments[: shares.first_tasks[shares.num_early]]
+    assert (early < num_own).all()
+    assert (shares.segments[early.size :] >= num_own).all()
     assert shares.first_tasks[0] == 0
     assert shares.first_tasks[-1] == shares.segments.size == len(shares.runs)
     assert (np.diff(shares.first_tasks.astype(int)) >= 0).all()
@@ -283,7 +326,7 @@ def use_tiles(monkeypatch: pytest.MonkeyPatch, size: int | None) -> list[Tiling]
     def choose(
         compiled: Any, *, shared_bytes: int, num_blocks: int, varying: set[str], tiles: str
     ) -> Tiling | None:
-        if size is None or find_tiling_obstacle(compiled.program, compiled.defines, varying):
+        if size is None or find_tiling_obstacle(compiled.program, compiled.defines):
             return None
         asked.append(Tiling(size, num_blocks, record_bytes_of(compiled), always=True))
         return asked[-1]
@@ -292,11 +335,15 @@ def use_tiles(monkeypatch: pytest.MonkeyPatch, size: int | None) -> list[Tiling]
     return asked
 
 
-def skewed(num_vertices: int, num_edges: int, *, directed: bool) -> sigps.Graph:
+def skewed(
+    num_vertices: int, num_edges: int, *, directed: bool, is_weighted: bool = False, **options: Any
+) -> sigps.Graph:
     rng = np.random.default_rng(num_edges)
+    if is_weighted:
+        options["weights"] = rng.random(num_edges) + 0.1
     sources = (rng.random(num_edges) ** 4 * num_vertices).astype(np.int64)
     targets = (rng.random(num_edges) ** 2 * num_vertices).astype(np.int64)
-    return sigps.Graph.from_edges(sources, targets, directed=directed)
+    return sigps.Graph.from_edges(sources, targets, directed=directed, **options)
 
 
 @pytest.mark.gpu
@@ -314,7 +361,56 @@ def test_tiles_give_what_a_cpu_gives(
         found = sigps.run(program, graph, device="cuda")
         expected = sigps.run(program, graph, device="cpu")
         np.testing.assert_allclose(found[field], expected[field], rtol=1e-9)
-    assert len(asked) == len(DENSE) - directed  # HITS reads columns that vary in a directed graph
+    assert len(asked) == len(DENSE)
+
+
+EDGES_READ: list[tuple[Vertex, str]] = [
+    (Weighted(), "value"),
+    (HeatDiffusion(source=0, rate=1e-4, steps=6), "heat"),
+    (HITS(iterations=4), "hub"),
+]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize(
+    ("num_vertices", "num_edges", "size"), [(40, 100, 32), (3000, 40_000, 1024), (9000, 900_000, 4096)]
+)
+def test_values_of_edges_over_tiles(
+    num_vertices: int, num_edges: int, size: int, directed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hubs whose edges compute() goes through; as over rows, on a CPU and, where that is soon done, interpreted."""
+    graph = skewed(num_vertices, num_edges, directed=directed, is_weighted=True)
+    programs = EDGES_READ[::2] if directed else EDGES_READ
+    expected = [sigps.run(p, graph, device="cpu")[field] for p, field in programs]
+    in_rows = [sigps.run(p, graph, device="cuda", tiles="never")[field] for p, field in programs]
+    asked = use_tiles(monkeypatch, size)
+    for (program, field), *judges in zip(programs, expected, in_rows, strict=True):
+        found = sigps.run(program, graph, device="cuda")[field]
+        if num_edges < 1000:
+            judges.append(sigps.run(program, graph, device="python")[field])
+        for judge in judges:
+            np.testing.assert_allclose(found, judge, rtol=1e-9)
+    assert len(asked) == len(programs)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("size", [32, 1024])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks_pull_over_tiles(ranks: int, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranks that are threads, whose records go by the host; one of them has CPU cores."""
+    asked = use_tiles(monkeypatch, size)
+
+    def on_rank(group: ThreadGroup) -> list[Any]:
+        graph = skewed(3000, 40_000, directed=False, group=group)
+        device = "cpu" if group.rank == 2 else "cuda"
+        return [sigps.run(p, graph, device=device, partitioner="hash")[field] for p, field in DENSE]
+
+    found = run_ranks(ranks, on_rank)[0]
+    graph = skewed(3000, 40_000, directed=False)
+    for (program, field), values in zip(DENSE, found, strict=True):
+        np.testing.assert_allclose(values, sigps.run(program, graph, device="cpu")[field], rtol=1e-9)
+    assert len(asked) == 2 * len(DENSE)
 
 
 @pytest.mark.gpu

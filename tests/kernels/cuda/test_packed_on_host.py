@@ -65,7 +65,7 @@ extern "C" void run(uint32_t way, void *edges, void *packed, uint32_t num_owned,
 
 @functools.cache
 def library(column: str) -> ctypes.CDLL:
-    parts = [(SUPPORT / "host_threads.hpp").read_text().replace("uint64_t words[2];", "uint32_t x, y, z, w;")]
+    parts = [(SUPPORT / "host_threads.hpp").read_text()]
     parts += [text_of("edges.cuh"), text_of("packed_rows.cuh")]
     parts += [(SUPPORT / "host_packed.hpp").read_text(), text_of("gather.cuh")]
     parts += [text_of(f"{name}.cuh") for name in ("gather_packed", "gather_heads", "scatter_packed")]
