@@ -120,7 +120,10 @@ def lay_out(
         _up_to_warps(_num_above(degrees, bound)) if is_pulled else 0 for bound in (BLOCK_DEGREE, LONG_DEGREE)
     )
     widths = degrees[csr_rows::32]  # of a slice's first row, which is its longest
-    return _placed(degrees, degrees[:csr_rows], widths, csr_rows, blocks, long)
+    warps = (
+        None if in_slices else min(csr_rows, max(blocks, _up_to_warps(_num_above(degrees, THREAD_DEGREE))))
+    )
+    return _placed(degrees, degrees[:csr_rows], widths, csr_rows, blocks, long, warps)
 
 
 def lay_out_slices(
@@ -151,6 +154,7 @@ def _placed(
     csr_rows: int,
     blocks: int,
     long: int,
+    warps: int | None = None,
 ) -> Rows:
     """Return the layout of rows that lie in pieces and, behind them, of slices of these widths."""
     offsets = np.zeros(csr_rows + 1, dtype=np.uint64)
@@ -159,8 +163,16 @@ def _placed(
     slices = np.zeros(widths.size + 1, dtype=np.uint64)
     np.cumsum(widths.astype(np.uint64) * np.uint64(32), out=slices[1:])
     slices += offsets[-1]
-    warps = csr_rows if in_slices else min(csr_rows, max(blocks, _up_to_warps(up_to(degrees, THREAD_DEGREE))))
-    return Rows(degrees, offsets, slices, csr_rows, blocks, long, int(slices[-1]), warps)
+    return Rows(
+        degrees,
+        offsets,
+        slices,
+        csr_rows,
+        blocks,
+        long,
+        int(slices[-1]),
+        csr_rows if warps is None else warps,
+    )
 
 
 def _num_above(descending: NDArray[np.uint32], bound: int) -> int:
