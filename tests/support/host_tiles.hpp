@@ -119,9 +119,9 @@ struct Lease {
   uint32_t *partial_bits;
   Control *control;
   Inbox *found; // what vertices compute with
-  uint32_t num_warp_rows;
   Halo halo;
   int64_t end;
+  uint32_t num_warp_rows;
 };
 struct NextSuperstep {
   int64_t superstep;

@@ -29,7 +29,8 @@ extern "C" void pull(uint64_t *offsets, uint32_t *ends, uint32_t *degrees, uint3
   Control control = {};
   Lease lease = {{}, {offsets, nullptr, ends, degrees, num_csr_rows, num_owned}, {}, num_owned, num_owned,
                  num_block_rows, 0, 0, 0, 0, 0, status, {sent, next_sent}, {(Record *)records, nullptr}, nullptr,
-                 nullptr, &control, (Inbox *)found, num_warp_rows};
+                 nullptr, &control, (Inbox *)found};
+  lease.num_warp_rows = num_warp_rows;
   NextSuperstep now = {4, SENDERS_BITMAP};
   run_block([&] {
     ThreadCounters counted;
