@@ -6,7 +6,9 @@
 #ifndef SIGPS_EARLY_EXIT
 #define SIGPS_EARLY_EXIT 0
 #endif
+#ifndef SIGPS_PEERS
 #define SIGPS_PEERS 1
+#endif
 #define SIGPS_BY_WARP 0
 #define SIGPS_BY_TEAM 0
 #define SIGPS_WALKS 1 // vertices without senders are no other path then
@@ -159,7 +161,7 @@ static uint32_t sigps_deliver(const sigps::Arguments *arguments, int64_t,
   sigps::Slots slots;
   for (int i = 0; i < SIGPS_WORDS; i++)
     slots.words[i] = record->words[i] + 7 * source + target + i +
-                     arguments->column[edge];
+                     (arguments->column ? arguments->column[edge] : 0);
   memcpy(value, &slots, sizeof slots);
   return SIGPS_ALL_PASS || source % 5 != target % 5;
 }

@@ -44,7 +44,7 @@ extern "C" void pull(uint64_t *offsets, uint32_t *ends, uint32_t *degrees, uint3
 def library(stops_early: bool) -> ctypes.CDLL:
     parts = [(SUPPORT / "host_threads.hpp").read_text(), DEVICE, text_of("edges.cuh")]
     parts += [(SUPPORT / "host_tiles.hpp").read_text(), text_of("gather.cuh"), RUN]
-    macros = {"SIGPS_THREADS": 64, "SIGPS_WORDS": 1, "SIGPS_ALL_PASS": 0, "SIGPS_TILES": 0}
+    macros = {"SIGPS_THREADS": 64, "SIGPS_WORDS": 1, "SIGPS_ALL_PASS": 0, "SIGPS_TILES": 0, "SIGPS_PEERS": 0}
     return library_of(parts, {**macros, "SIGPS_IN_PIECES": 1, "SIGPS_EARLY_EXIT": int(stops_early)})
 
 
