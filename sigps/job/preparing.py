@@ -148,7 +148,7 @@ def prepared(
             "the graph has no vertices, so nothing can run. Check the file or the vertices= option"
         )
     manager = WorkerManager(graph, threads)
-    limit = device_limit(device_memory, stream, device, graph.group.size)
+    limit = device_limit(device_memory, device, graph.group.size)
     options = RunOptions(
         deterministic=deterministic,
         forced=None if direction == "auto" else direction,
@@ -164,9 +164,11 @@ def prepared(
         transfer=transfer,
         tiles=tiles,
     )
+    threads_of_ranks, devices = zip(*graph.group.all_gather((manager.num_threads, device)), strict=True)
     streams = decide_streaming(
         program, derived, graph, device, options, host_memory=host_memory, stream=stream,
-        threads=graph.group.all_gather(manager.num_threads), rank=graph.group.rank,
+        threads=threads_of_ranks, rank=graph.group.rank, rank_on_host=manager.rank_on_host,
+        are_alike=len(set(devices)) == 1,
     )  # fmt: skip
     if streams and asynchronous is True and device == "cuda":
         raise ConfigError(

@@ -63,6 +63,7 @@ def use_host_as_gpu(monkeypatch: pytest.MonkeyPatch, *, has_nccl: bool = False) 
         has_nccl: Whether arrays cross from device to device.
     """
     monkeypatch.setitem(sys.modules, "cupy", _cupy())
+    monkeypatch.setattr(cuda, "_limit", None)  # and taken back
     monkeypatch.setattr(cuda, "what_is_missing", lambda: "")
     monkeypatch.setattr(cuda, "find_gpu", lambda ordinal=0: GPU)
     monkeypatch.setattr(choice, "reachable", lambda gpu: ())
@@ -73,7 +74,7 @@ def use_host_as_gpu(monkeypatch: pytest.MonkeyPatch, *, has_nccl: bool = False) 
     monkeypatch.setattr(gpu_variant, "load_variant", _load_variant)
     monkeypatch.setattr(Placement, "_link_ahead", lambda *given: None)
     no_kernel = SimpleNamespace(launch=lambda *given: None)  # nobody reads heads here
-    monkeypatch.setattr(packed_edges, "_heads_kernel", lambda gpu: no_kernel)
+    monkeypatch.setattr(packed_edges, "_heads_kernel", lambda gpu, is_part: no_kernel)
     monkeypatch.setattr(open_loops, "word_reader", lambda gpu, address: lambda: 0)
     monkeypatch.setattr(transfers, "_fill_words", _fill_words)
     monkeypatch.setattr(spilled_edges, "Spilled", _Spilled)
@@ -169,7 +170,13 @@ def _cupy() -> Any:
         values if isinstance(values, Array) and dtype is None else np.array(values, dtype).view(Array)
     )
     module.asnumpy = lambda values, stream=None: np.array(_plain(values))
-    pool = SimpleNamespace(free_bytes=lambda: 0, total_bytes=lambda: 0, free_all_blocks=lambda: None)
+    pool = SimpleNamespace(
+        free_bytes=lambda: 0,
+        total_bytes=lambda: 0,
+        used_bytes=lambda: 0,
+        free_all_blocks=lambda: None,
+        set_limit=lambda size: None,
+    )
     module.get_default_memory_pool = lambda: pool
     stream = _Stream(non_blocking=False)
     module.cuda = SimpleNamespace(
@@ -623,7 +630,7 @@ class _LeaseKernel:
         stats = _at(lease["stats"], STATS, int(control["num_stats"]) + 1)
         num_read = _at(lease["packed"]["num_read"], np.uint64, 1)
         num_bytes, num_read[0] = 4 * int(num_read[0]), 0
-        counted = number, int(plan["direction"]), int(ran.sum()), sent_edges, 1, num_bytes, 1.0, 0
+        counted = number, int(plan["direction"]), int(ran.sum()), sent_edges, 1, 0, 1.0, 0, num_bytes
         stats[int(control["num_stats"])] = counted
         control["num_stats"] += 1
         plan["superstep"], plan["remaining"] = number + 1, WHOLE
@@ -658,7 +665,7 @@ def _unpacked(packed: Any, num_owned: int, types: list[Any]) -> tuple[Any, Any, 
     for page, (first, end) in enumerate(itertools.pairwise(first_words.tolist())):
         words = packed["resident" if end <= begin else "words"] + np.uint64(4 * first)
         own = _at(words, np.uint32, end - first).tolist()
-        read = read_rows(own, int(first_rows[page]))
+        read = read_rows(own, int(packed["first_row"]) + int(first_rows[page]))
         for values, dtype in zip(columns, types, strict=True):
             place = int(_at(packed["column_places"], np.uint32, num_pages)[page])
             num_arcs = sum(map(len, read))
@@ -669,4 +676,16 @@ def _unpacked(packed: Any, num_owned: int, types: list[Any]) -> tuple[Any, Any, 
             _at(packed["num_read"], np.uint64, 1)[0] += end - first
     offsets = np.cumsum([0, *map(len, rows)], dtype=np.uint64)
     ends = np.array([target for row in rows for target in row], dtype=np.uint32)
+    if packed["lids_of_rows"]:
+        ends = np.array([_lid_of(packed, target) for target in ends.tolist()], dtype=np.uint32)
     return offsets, ends, [np.concatenate(values) for values in columns]
+
+
+def _lid_of(packed: Any, row: int) -> int:
+    """Return the local id of a row of any rank."""
+    word = int(_at(packed["lids_of_rows"], np.uint64, row // 32 + 1)[-1])
+    bits, first, bit = word & 0xFFFFFFFF, word >> 32, row % 32
+    assert bits >> bit & 1
+    if first >> 31:
+        return int(_at(packed["other_lids"], np.uint32, 32 * (first - (1 << 31)) + bit + 1)[-1])
+    return first + (bits & (1 << bit) - 1).bit_count()

@@ -114,7 +114,8 @@ def _streaming(
 
     engine, path = job.engine, Path(job.graph.path or "")
     on_gpu = engine.device == "cuda"
-    may_stream = num_ranks == 1 if on_gpu else engine.host_memory is not None or engine.stream == "always"
+    limit = engine.device_memory if on_gpu else engine.host_memory
+    may_stream = (on_gpu and num_ranks == 1) or limit is not None or engine.stream == "always"
     if not may_stream or not job.graph.path or not path.is_dir():
         return None
     return decide_streaming(
@@ -129,7 +130,7 @@ def _streaming(
             saves=job.checkpoint is not None,
             stream=engine.stream,
             transfer=engine.transfer,
-            device_memory=device_limit(engine.device_memory, engine.stream, engine.device, num_ranks),
+            device_memory=device_limit(engine.device_memory, engine.device, num_ranks),
         ),
         host_memory=engine.host_memory,
         stream=engine.stream,

@@ -152,7 +152,8 @@ class GpuEngine:
                 native.gpu,
                 subgraph,
                 columns,
-                is_alone=alone,
+                rank=exchange.rank,
+                num_ranks=exchange.size,
                 has_peers=self.has_peers,
                 goes_by_edge=self._goes_by_edge,
                 can_wait=asynchronous and not self._goes_by_edge and not is_bulk,
@@ -182,7 +183,8 @@ class GpuEngine:
         self._variant = self._compiled(self._running)
         self._num_edges = subgraph.incoming.num_edges  # on all GPUs
         can_wait = asynchronous and not self._goes_by_edge and not is_bulk
-        self._is_priority_form = can_wait and native.program.priority_form is not None
+        is_part = self._packing is Packing.PART
+        self._is_priority_form = can_wait and native.program.priority_form is not None and not is_part
         self._rounds = self._num_small = 0
         self._most_seconds, self._is_time_up = math.inf, False
         self._answers: list[Any] = []
@@ -202,7 +204,7 @@ class GpuEngine:
         self._memory = self._run_memory()
         self._lease = self._memory.lease
         has_tiles, packing = self._graph.tiles is not None, self._packing
-        pulls_alone = self._goes_by_edge or has_tiles or packing is Packing.PULLED
+        pulls_alone = self._goes_by_edge or has_tiles or packing.pulls_alone
         self._lease["forced"] = FORCED["pull" if pulls_alone else forced]
         self._lease["asks_master"] = self._asks_master
         self._lease["counts_messages"] = master is not None and master.counts_messages
@@ -224,7 +226,7 @@ class GpuEngine:
             self._params,
             has_cluster=self._has_cluster,
             goes_by_edge=self._goes_by_edge,
-            pulls_alone=self._packing is Packing.PULLED,
+            pulls_alone=self._packing.pulls_alone,
         )
 
     def lease(self, num_supersteps: int) -> Outcome:
@@ -503,7 +505,7 @@ class GpuEngine:
                 control, stats = self._memory.read_back()
             if self._is_packed:
                 self._pages.require_whole()
-            outcome.stats.append_rows(stats, self._directions, are_packed=self._is_packed)
+            outcome.stats.append_rows(stats, self._directions)
             self._control, upcoming = control, control["next"]
             self.superstep, self._num_small = int(upcoming["superstep"]), int(upcoming["num_small"])
             ending, self._is_time_up = int(upcoming["ending"]), bool(upcoming["is_time_up"])

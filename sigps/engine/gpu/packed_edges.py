@@ -22,10 +22,12 @@ from sigps.engine.gpu.packed_places import (
     COLUMN_HEADER_WORDS,
     HEADER_WORDS,
     NUM_HEADS,
+    LidsOfRows,
     PlacesInPages,
     bytes_of_heads,
     first_words,
     front_words,
+    lids_of_rows,
     num_chunks,
     order_of_chains,
     places_in_pages,
@@ -49,10 +51,12 @@ class PackedEdges:
     """The pages of a graph's in-edges, the first ones on the device.
 
     Args:
-        edges: The edges; local ids are the numbers of rows.
+        edges: The edges; local ids of owned vertices are the numbers of rows.
         places: Where rows are in pages.
         resident_bytes: What pages on the device may take.
         column: The column that is read with them, or None.
+        rank: Whose they are, for errors.
+        lids: Of a part, the local ids of rows that may be ends; None where they are the numbers of rows.
 
     Attributes:
         num_resident: Words on the device.
@@ -64,7 +68,14 @@ class PackedEdges:
     """
 
     def __init__(
-        self, edges: StreamedEdges, places: PlacesInPages, resident_bytes: int, column: str | None
+        self,
+        edges: StreamedEdges,
+        places: PlacesInPages,
+        resident_bytes: int,
+        column: str | None,
+        *,
+        rank: int = 0,
+        lids: LidsOfRows | None = None,
     ) -> None:
         import cupy
 
@@ -79,9 +90,10 @@ class PackedEdges:
             raise DeviceError(
                 f"the packed edges that do not fit the GPU take {on_host:,} bytes of this host's memory, and "
                 f"{available_memory():,} are free",
-                rank=0,
+                rank=rank,
             )
-        check_fits({"packed edges": 4 * self.num_resident, "where rows are in them": places.num_bytes})
+        where = places.num_bytes + (lids.num_bytes if lids is not None else 0)
+        check_fits({"packed edges": 4 * self.num_resident, "where rows are in them": where})
         self._resident = cupy.empty(max(1, self.num_resident), dtype=cupy.uint32)
         self._pinned = cupy.cuda.alloc_pinned_memory(max(4, on_host))
         self._host = np.frombuffer(self._pinned, np.uint32, max(4, on_host) // 4)
@@ -129,6 +141,8 @@ class PackedEdges:
         kept |= {"fronts": fronts, "first_fronts": first_fronts[:-1].astype(np.uint32)}
         if column is not None:
             kept["column_places"] = np.diff(table.words).astype(np.uint32)
+        if lids is not None:
+            kept |= {"lids_of_rows": lids.words, "other_lids": lids.others.ravel()}
         self._arrays = {name: cupy.asarray(values) for name, values in kept.items()}
         self._damaged = cupy.full(1, NO_PAGE, dtype=cupy.uint32)
         self._scratch_words = scratch_words(packed, places, column, num_resident)
@@ -143,7 +157,7 @@ class PackedEdges:
 
         Args:
             degrees: [rows or more], uint32, on the device.
-            gids: [rows or more], uint32: the gid of each row; on the device.
+            gids: [local ids], uint32: the gid of each; on the device.
             gpu: The GPU; the current one.
 
         Raises:
@@ -159,7 +173,7 @@ class PackedEdges:
         heads = cupy.empty(max(1, num_rows) * NUM_HEADS, dtype=cupy.uint32)
         given, own = self.reader(gpu.num_sms)
         given = given, degrees, gids, cupy.zeros(1, dtype=cupy.uint32), heads
-        _heads_kernel(gpu).launch(gpu.num_sms, _HEADS_THREADS, given)
+        _heads_kernel(gpu, self._edges.local_of is not None).launch(gpu.num_sms, _HEADS_THREADS, given)
         self.require_whole()
         del own
         self._heads = heads
@@ -192,7 +206,9 @@ class PackedEdges:
         filled["page_words"], filled["group_words"], _ = self._scratch_words
         filled["num_chains"] = chains
         filled["num_rows"] = self._edges.rows.offsets.size - 1
-        filled["num_targets"] = self._edges.rows.packed.num_vertices
+        packed, local_of = self._edges.rows.packed, self._edges.local_of
+        filled["num_targets"] = packed.num_vertices if local_of is None else local_of.size
+        filled["first_row"] = packed.first_row
         return filled, own
 
     def require_whole(self) -> None:
@@ -210,10 +226,12 @@ _HEADS_THREADS = 512
 
 @functools.cache
 @spent_on("compile")
-def _heads_kernel(gpu: Gpu) -> Kernel:
+def _heads_kernel(gpu: Gpu, is_part: bool) -> Kernel:
     from sigps.device.linking import link_kernel
+    from sigps.engine.gpu.variant import Packing
 
-    module = Module(link_kernel("heads", gpu.arch, {"SIGPS_THREADS": str(_HEADS_THREADS)}))
+    macros = {"SIGPS_PACKED": str(Packing.PART.value)} if is_part else {}
+    module = Module(link_kernel("heads", gpu.arch, {"SIGPS_THREADS": str(_HEADS_THREADS), **macros}))
     return module.kernel("find_heads_block_mapped")
 
 
@@ -240,7 +258,7 @@ class _InRows:
 class PackedGraph(GpuGraph):
     """A partition whose in-edges stay packed, by target alone.
 
-    Local ids are the numbers of rows, those of vertices without a row behind them.
+    Local ids are the numbers of rows, those of vertices without a row behind them, and then those of ghosts.
 
     Attributes:
         packed: The pages.
@@ -248,7 +266,15 @@ class PackedGraph(GpuGraph):
         column: The edge column that is read with them, or None.
     """
 
-    def __init__(self, subgraph: Subgraph, gpu: Gpu, resident_bytes: int, column: str | None = None) -> None:
+    def __init__(
+        self,
+        subgraph: Subgraph,
+        gpu: Gpu,
+        resident_bytes: int,
+        column: str | None = None,
+        *,
+        rank: int = 0,
+    ) -> None:
         import cupy
 
         edges = subgraph.incoming
@@ -268,7 +294,14 @@ class PackedGraph(GpuGraph):
         self.could_send = int(np.count_nonzero(degrees))
         self.most_out_edges = int(degrees.max(initial=0))
         self.has_narrow_ids = subgraph.ids_fit_32_bits
-        self.packed = PackedEdges(edges, places_in_pages(edges.rows), resident_bytes, column)
+        self.packed = PackedEdges(
+            edges,
+            places_in_pages(edges.rows),
+            resident_bytes,
+            column,
+            rank=rank,
+            lids=_lids_of(edges, numbering.lids_on_host),
+        )
         self.column = column
         self.num_rows = edges.rows.offsets.size - 1
         self.kept = {}
@@ -279,5 +312,23 @@ class PackedGraph(GpuGraph):
         import cupy
 
         if not self.packed.has_heads:
-            gids = cupy.asarray(self.numbering.subgraph.owned_gids.astype(np.uint32))
-            self.packed.make_heads(self.in_degrees, gids, self._gpu)
+            subgraph, gids = self.numbering.subgraph, np.zeros(self.num_lids, dtype=np.uint32)
+            assert subgraph.gids is not None
+            gids[self.numbering.lids_on_host] = subgraph.gids
+            self.packed.make_heads(self.in_degrees, cupy.asarray(gids), self._gpu)
+
+
+def _lids_of(edges: StreamedEdges, lids: NDArray[np.uint32]) -> LidsOfRows | None:
+    """Return the local ids of the rows of all ranks; None where they are the numbers of rows.
+
+    Args:
+        edges: The edges.
+        lids: The local id of each vertex, by its number on the host.
+    """
+    if edges.local_of is None:
+        return None
+    has_lid = edges.local_of > 0
+    if edges.rows.offsets.size > 1:
+        has_lid[edges.rows.packed.first_row] = True  # whose number is 0
+    rows = np.flatnonzero(has_lid)
+    return lids_of_rows(rows, lids[edges.local_of[rows]], has_lid.size)

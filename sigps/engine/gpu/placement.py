@@ -17,6 +17,7 @@ from sigps.engine.gpu.components import link_components_ahead
 from sigps.engine.gpu.graph import GpuGraph, division_on_gpu, forget_on_gpu, graph_on_gpu
 from sigps.engine.gpu.launch import CLUSTER_DEGREE
 from sigps.engine.gpu.memory_plan import Sizes, bytes_to_walk, plan_run
+from sigps.engine.gpu.numbering import num_lids_of
 from sigps.engine.gpu.packed_edges import PackedGraph
 from sigps.engine.gpu.packed_places import bytes_beside_pages, bytes_of_heads, places_in_pages
 from sigps.engine.gpu.placed_edges import link_layout_ahead
@@ -48,7 +49,8 @@ class Placement:
         gpu: The GPU.
         subgraph: The partition.
         columns: Names and types of its edge columns.
-        is_alone: Whether there are no other ranks.
+        rank: Whose partition it is.
+        num_ranks: The ranks.
         has_peers: Whether GPUs write into each other's memory.
         goes_by_edge: Whether the run goes by the edge schedule.
         can_wait: Whether values may be sent out of turn.
@@ -64,7 +66,8 @@ class Placement:
     gpu: Gpu
     subgraph: Subgraph
     columns: tuple[tuple[str, np.dtype[Any]], ...]
-    is_alone: bool
+    rank: int
+    num_ranks: int
     has_peers: bool
     goes_by_edge: bool
     can_wait: bool
@@ -76,10 +79,17 @@ class Placement:
     is_bulk: bool
 
     @property
+    def is_alone(self) -> bool:
+        """Whether there are no other ranks."""
+        return self.num_ranks == 1
+
+    @property
     def packing(self) -> Packing:
         """How the run goes over in-edges that stay packed."""
         if not self.subgraph.incoming.is_streamed:
             return Packing.NONE
+        if not self.is_alone:
+            return Packing.PART
         has_rows = self.subgraph.is_symmetric and (self.forced == "push" or not self.program.sends_together)
         return Packing.PUSHED if has_rows and not self.is_bulk else Packing.PULLED
 
@@ -87,7 +97,7 @@ class Placement:
     def has_heads(self) -> bool:
         """Whether pulls look at heads of packed rows first."""
         stops_early = self.program.early_exit is not EarlyExit.NEVER
-        goes_in_order = self.can_wait and self.program.priority_form is not None
+        goes_in_order = self.is_alone and self.can_wait and self.program.priority_form is not None
         return self.packing is not Packing.NONE and not self.is_bulk and (stops_early or goes_in_order)
 
     @property
@@ -170,12 +180,20 @@ class Placement:
         subgraph, gpu = self.subgraph, self.gpu
         edges = subgraph.incoming
         assert isinstance(edges, StreamedEdges)
-        pulls_alone = self.packing is Packing.PULLED
+        num_lids = num_lids_of(subgraph)
+        if num_lids >= 1 << 31:
+            raise DeviceError(
+                f"{num_lids:,} vertices and ghosts are more than a part on packed edges may have, 2,147,483,647. Use "
+                "more ranks",
+                rank=self.rank,
+            )
         sizes = Sizes(
             subgraph.num_owned,
             edges.num_edges,
             edges.num_edges // HUB_DEGREE,  # at most
-            pulls_alone=pulls_alone,
+            num_lids=0 if self.is_alone else num_lids,
+            num_peers=self.num_ranks if self.has_peers else 0,
+            pulls_alone=self.packing.pulls_alone,
         )
         plan = plan_run(self._compiled(), sizes, has_cluster=False, goes_by_edge=False)
         known: list[PackedGraph] = subgraph.derived(f"packed on GPU {gpu.ordinal}", list)
@@ -188,7 +206,7 @@ class Placement:
                 return self._with_heads(known[0])
         known.clear()
         places = places_in_pages(edges.rows)
-        needed = bytes_beside_pages(edges, places, subgraph.num_owned, gpu.num_sms, self.column)
+        needed = bytes_beside_pages(edges, places, num_lids, gpu.num_sms, self.column)
         needed += heads
         spare = free_bytes() - needed - run_bytes
         if spare < 0:
@@ -196,10 +214,10 @@ class Placement:
                 f"the GPU has {free_bytes():,} bytes for this run, which needs {free_bytes() - spare:,} even with its "
                 "edges packed on the host. precision='single' takes less; earlier results have their fields on the "
                 "GPU while they are held",
-                rank=0,
+                rank=self.rank,
             )
         resident_bytes = spare if self.is_limited or self.stream == "auto" else 0
-        known.append(PackedGraph(subgraph, gpu, resident_bytes, self.column))
+        known.append(PackedGraph(subgraph, gpu, resident_bytes, self.column, rank=self.rank))
         return self._with_heads(known[0])
 
     def _with_heads(self, graph: PackedGraph) -> PackedGraph:

@@ -63,6 +63,13 @@ class Packing(Enum):
     """Pulls read all pages."""
     PUSHED = 2
     """They are the out-edges, too, and rows may be read where they lie."""
+    PART = 3
+    """They are those of one of several ranks; pulls read all pages."""
+
+    @property
+    def pulls_alone(self) -> bool:
+        """Whether nothing is pushed."""
+        return self in (Packing.PULLED, Packing.PART)
 
     def macros(self, compiled: CudaProgram, *, has_heads: bool) -> dict[str, str]:
         """Return what `kernels/cuda/lease.cu` is compiled with: what is read of a row is all of it."""

@@ -25,7 +25,8 @@
 //   SIGPS_TURNS                  1: the run has the GPU by turns: leases end by
 //                                the clock, and leave states by gid
 //   SIGPS_PACKED                 1: in-edges stay packed; 2: they are the
-//                                out-edges, too, which may be pushed
+//                                out-edges, too, which may be pushed; 3: they
+//                                are one rank's of several, and pulled
 //   SIGPS_HEADS                  1: pulls of these look at heads of rows first
 //   SIGPS_DEBUG                  1: traps where an invariant does not hold
 
@@ -278,7 +279,7 @@ __device__ void push(const Lease &lease, const NextSuperstep &now,
         count = control->num_senders.value;
         num_hubs = control->num_hubs.value;
       }
-#if SIGPS_PACKED
+#if SIGPS_PACKED == 2
       scatter_packed(lease, now, &control->num_targets.value, count, num_hubs);
 #else
       scatter(lease, now, &control->num_targets.value, count, num_hubs);
@@ -366,8 +367,10 @@ __device__ void end_superstep(const Lease &lease, const NextSuperstep &now,
     clear_ends_of_chains(lease, old);
     if (threadIdx.x == 0) {
       unsigned long long *num_read = lease.packed.num_read;
-      all_gpus.num_bytes = 4 * num_read[0];
+#if !SIGPS_PEERS
+      all_gpus.num_read = 4 * num_read[0];
       all_gpus.num_skipped = lease.packed.num_chains - num_read[1];
+#endif
       num_read[0] = num_read[1] = 0;
     }
 #endif

@@ -75,5 +75,5 @@ def report_bytes(num_aggregates: int) -> int:
     >>> report_bytes(0), report_bytes(9)
     (256, 384)
     """
-    words = structure("Counters").dtype.itemsize // 8 + 4 + max(1, num_aggregates)
+    words = structure("Counters").dtype.itemsize // 8 + 6 + max(1, num_aggregates)
     return -(-2 * 8 * words // 128) * 128

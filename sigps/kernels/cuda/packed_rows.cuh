@@ -5,7 +5,9 @@
 //
 // Whatever a page holds, nothing outside of it is touched; the number of a page
 // that is none is in `damaged`, which is NO_PAGE otherwise. Rows are numbered
-// as local ids are; those behind the last row have no edge.
+// as local ids are; those behind the last row have no edge. With
+// SIGPS_PACKED 3 they are those of one of several ranks, from the store's row
+// first_row on: targets are rows of all ranks, and read as local ids.
 //
 //   words:       those of all pages, on the host
 //   resident:    the first num_resident of them, on the device
@@ -34,6 +36,12 @@
 //   wanted:      [num_rows / 32 rounded up]  bits: rows that heads left open
 //   wanted_arcs: [num_chains]      about what they cost, in arcs that are
 //                                  copied; zeros between pulls
+//   lids_of_rows: [num_targets / 32 rounded up]  of 32 rows that may be
+//   targets:
+//                 which have a local id, as bits, and in the upper half that of
+//                 the first of them, which the others' follow; or, where they
+//                 do not, OTHER_LIDS with a number, by which
+//   other_lids:  [numbers, 32]     has the local ids
 //   damaged:     [1]
 //   num_read:    [2]               words that crossed, and chains of which some
 //                                  were read
@@ -58,6 +66,8 @@ struct PackedRows {
   const uint32_t *column_places;
   const uint32_t *chains_of;
   const uint32_t *heads;
+  const uint64_t *lids_of_rows;
+  const uint32_t *other_lids;
   uint32_t *scratch;
   uint32_t *stamps;
   uint32_t *wanted;
@@ -71,6 +81,7 @@ struct PackedRows {
   uint32_t num_chains;
   uint32_t num_rows;
   uint32_t num_targets; // what targets must be below
+  uint32_t first_row;
 };
 
 namespace packed {
@@ -79,7 +90,7 @@ constexpr uint32_t WHOLE_WARP = 0xffffffff;
 constexpr uint32_t CHUNK = 1024, CODE_WORDS = 8;
 constexpr uint32_t LEAST_GAP = 1, RELATIVE = 2; // bits of word 3
 constexpr uint32_t LOADS_AHEAD = 8;
-constexpr uint32_t NO_TARGET = 0xffffffff;
+constexpr uint32_t NO_TARGET = 0xffffffff, OTHER_LIDS = 0x80000000;
 
 // Where the numbers of a group are: their words, and exceptions by half words.
 struct Group {
@@ -101,6 +112,9 @@ struct Page {
   const uint2 *gaps;
   const uint32_t *gap_table; // null: it is damaged
   uint32_t number, num_arcs, flags;
+#if SIGPS_PACKED == 3
+  uint32_t first_row;
+#endif
 #ifdef SIGPS_COLUMN
   const uint32_t *column; // null: there is none
   const uint2 *numbers;   // its groups
@@ -265,6 +279,9 @@ __device__ inline Page open_page(const PackedRows &rows, uint32_t number) {
   const uint32_t *gap_table = is_within ? words + table : nullptr;
   Page page = {words,    groups,  groups + chunks * 32, gap_table, number,
                words[2], words[3]};
+#if SIGPS_PACKED == 3
+  page.first_row = rows.first_row;
+#endif
 #ifdef SIGPS_COLUMN
   open_column(rows, page, front_of_column(rows, number));
   page.numbers = groups + all_chunks * 32;
@@ -316,7 +333,11 @@ __device__ inline uint32_t value_at(const Page &page, const Part &of,
     return value + (page.flags & LEAST_GAP);
   if (!(page.flags & RELATIVE))
     return value;
-  uint64_t half = value / 2, target = of.row + (value % 2 ? ~half : half);
+  uint64_t half = value / 2, row = of.row;
+#if SIGPS_PACKED == 3
+  row += page.first_row;
+#endif
+  uint64_t target = row + (value % 2 ? ~half : half);
   return target >> 32 ? NO_TARGET : uint32_t(target);
 }
 
@@ -328,6 +349,26 @@ __device__ inline uint32_t checked(const PackedRows &rows, const Page &page,
     return 0;
   }
   return target;
+}
+
+// The local id of a target. By 8 bytes for 32 rows, since the cache holds those
+// where it would not hold a number for each row.
+__device__ inline uint32_t lid_of(const PackedRows &rows, const Page &page,
+                                  uint32_t target) {
+#if SIGPS_PACKED == 3
+  uint64_t those = rows.lids_of_rows[target / 32];
+  uint32_t bits = uint32_t(those), first = uint32_t(those >> 32);
+  uint32_t bit = 1u << target % 32;
+  if ((bits & bit) == 0) {
+    atomicMin(rows.damaged, page.number);
+    return 0;
+  }
+  if (first & OTHER_LIDS)
+    return rows.other_lids[(first ^ OTHER_LIDS) * 32 + target % 32];
+  return first + __popc(bits & (bit - 1));
+#else
+  return target;
+#endif
 }
 
 // Targets that are taken at once: those of them that are there. Their numbers
@@ -373,6 +414,11 @@ __device__ inline void for_targets(const PackedRows &rows, const Page &page,
       found.targets[k] = checked(rows, page, target, before);
       before = target;
     }
+#pragma unroll
+    for (uint32_t k = 0; k < COUNT; k++) {
+      if (found.is_there[k])
+        found.targets[k] = lid_of(rows, page, found.targets[k]);
+    }
     take(found);
   }
 }
@@ -395,6 +441,11 @@ for_some_by_warp(const PackedRows &rows, const Page &page, const Part &of,
       uint32_t target = before + sum_up_to_lane(found.targets[k]);
       found.targets[k] = checked(rows, page, target, before);
       before = __shfl_sync(WHOLE_WARP, target, 31);
+    }
+#pragma unroll
+    for (uint32_t k = 0; k < COUNT; k++) {
+      if (found.is_there[k])
+        found.targets[k] = lid_of(rows, page, found.targets[k]);
     }
     take(found);
   }
@@ -470,6 +521,9 @@ for_part_in_place(const PackedRows &rows, uint32_t number, const Part &of,
   uint32_t of_first = of.part / CHUNK, num_read = 0;
   Page page = {words,  groups,   groups,  front + front[6],
                number, front[2], front[3]};
+#if SIGPS_PACKED == 3
+  page.first_row = rows.first_row;
+#endif
   page.firsts = groups + 32 - of.part / 32;
 #ifdef SIGPS_COLUMN
   const uint32_t *of_column = front_of_column(rows, number);

@@ -59,6 +59,12 @@ def test_ranks_give_the_interpreters_results_by_nccl(ranks: int, turn: int, mpir
     assert "runs agree" in run_script(mpirun, ranks, "equality", "nccl", str(turn))
 
 
+@pytest.mark.parametrize("transport", ["peer", "mpi"])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks_stream_packed_edges(transport: str, ranks: int, mpirun: str, tmp_path: Path) -> None:
+    assert "30 streamed runs agree" in run_script(mpirun, ranks, "packed", transport, str(tmp_path))
+
+
 @pytest.mark.parametrize("transport", ["peer", "nccl"])
 def test_runs_go_on_from_logs(transport: str, mpirun: str, tmp_path: Path) -> None:
     skip_without_gpus(2 if transport == "nccl" else 1)

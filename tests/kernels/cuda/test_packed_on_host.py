@@ -17,10 +17,12 @@ from sigps.engine.gpu.packed_places import (
     NUM_HEADS,
     first_words,
     front_words,
+    lids_of_rows,
     order_of_chains,
     places_in_pages,
     scratch_words,
 )
+from sigps.engine.gpu.variant import Packing
 from sigps.graph.packing.packer import PackableRows
 from sigps.graph.packing.paged import PagedRows
 from sigps.graph.packing.unpacker import PackedColumn, PackedRows
@@ -62,15 +64,18 @@ extern "C" void run(uint32_t way, void *edges, void *packed, uint32_t num_owned,
 }
 """
 
+PUSH = "scatter_packed(lease, now, &num_targets, num_senders, num_hubs)"
+
 
 @functools.cache
-def library(column: str) -> ctypes.CDLL:
+def library(column: str, packing: Packing = Packing.PUSHED) -> ctypes.CDLL:
     parts = [(SUPPORT / "host_threads.hpp").read_text().replace("uint64_t words[2];", "uint32_t x, y, z, w;")]
     parts += [text_of("edges.cuh"), text_of("packed_rows.cuh")]
     parts += [(SUPPORT / "host_packed.hpp").read_text(), text_of("gather.cuh")]
     parts += [text_of(f"{name}.cuh") for name in ("gather_packed", "gather_heads", "scatter_packed")]
-    macros = {"SIGPS_THREADS": THREADS, "SIGPS_HEADS": 1}
-    return library_of([*parts, RUN], macros | ({"SIGPS_COLUMN": column} if column else {}))
+    macros = {"SIGPS_THREADS": THREADS, "SIGPS_HEADS": 1, "SIGPS_PACKED": packing.value}
+    run = RUN if packing is Packing.PUSHED else RUN.replace(PUSH, "")
+    return library_of([*parts, run], macros | ({"SIGPS_COLUMN": column} if column else {}))
 
 
 def drawn(num_rows: int, page_arcs: int, column: Any, rng: np.random.Generator) -> tuple[Any, list[Any], Any]:
@@ -225,3 +230,75 @@ def test_messages_are_those_of_a_walk_along_all_edges(
     assert touched == np.count_nonzero(arrays["stamps"])
     assert touched <= len(paged.chains)
     assert not arrays["wanted_arcs"].any()
+
+
+@pytest.mark.parametrize("way", ["pages", "heads"])
+@pytest.mark.parametrize(("num_rows", "page_arcs"), [(90, 32), (3000, 1 << 10)])
+def test_a_part_of_the_rows_reads_records_by_local_ids(num_rows: int, page_arcs: int, way: str) -> None:
+    """Rows in the middle of all; their ends have local ids in the order of rows, except those of some 32."""
+    rng = np.random.default_rng(num_rows + page_arcs)
+    (whole, _), rows, _ = drawn(num_rows, page_arcs, None, rng)
+    cuts = whole.first_rows[[len(whole.chains) // 3, 2 * len(whole.chains) // 3]].tolist()
+    paged = PagedRows(whole.packed.part(range(*cuts)), 1)
+    first, own = cuts[0], rows[cuts[0] : cuts[1]]
+    num_own = len(own)
+    ends = np.unique(np.concatenate(own))
+    ghosts = ends[(ends < first) | (ends >= cuts[1])]
+    ghost_lids = -(-num_own // 32) * 32 + np.arange(ghosts.size)
+    ghost_lids[ghosts.size // 2 :] += 32 + ghosts.size // 2  # two ranks', or hot ones and others
+    local = {row: row - first for row in range(*cuts)} | dict(
+        zip(ghosts.tolist(), ghost_lids.tolist(), strict=True)
+    )
+    here = np.array(sorted(local))
+    lids = lids_of_rows(here, np.array([local[row] for row in here.tolist()], np.uint32), num_rows)
+    packed, arrays = structure((paged, paged.packed.words), None, paged.packed.table.num_pages // 3)
+    others = lids.others.ravel()
+    packed["lids_of_rows"], packed["other_lids"] = lids.words.ctypes.data, others.ctypes.data
+    packed["num_targets"], packed["first_row"] = num_rows, paged.packed.first_row
+    num_lids = -(-int(max(local.values()) + 1) // 32) * 32
+    degrees, status = np.zeros(num_lids, np.uint32), np.ones(num_lids, np.uint8)
+    degrees[:num_own] = [row.size for row in own]
+    has_sent = rng.random(num_lids) < 0.3
+    records = np.full(num_lids, 21, np.uint64) if way == "heads" else np.arange(num_lids, dtype=np.uint64) + 1
+    sent = np.packbits(has_sent, bitorder="little").view(np.uint32)
+    next_sent, found = np.zeros(num_lids // 32, np.uint32), np.zeros((num_lids, 2), np.uint64)
+    if way == "heads":
+        gids = np.zeros(num_lids, np.uint32)
+        gids[list(local.values())] = list(local)
+        given = packed, degrees, gids, np.zeros(1, np.uint32), arrays["heads"]
+        macros = {"SIGPS_PACKED": str(Packing.PART.value)}
+        host_kernels("heads", macros)["find_heads_block_mapped"].launch(1, THREADS, given)
+        for row, heads in zip(own, arrays["heads"].tolist(), strict=True):
+            smallest = [local[end] for end in np.unique(row)[:NUM_HEADS].tolist()]
+            named = list(dict.fromkeys(head for head in heads if head != NO_PAGE))
+            assert named == smallest[: len(named)]
+            assert len(named) == len(smallest) or len(set(heads)) < NUM_HEADS
+    library("", Packing.PART).run(
+        ctypes.c_uint32(["pages", "heads"].index(way)),
+        address(np.zeros((), EDGES)),
+        address(packed),
+        *(ctypes.c_uint32(x) for x in (num_own, SOME_SENT)),
+        *(address(a) for a in (degrees, status, sent, next_sent, records, np.zeros(1, np.uint32))),
+        *(ctypes.c_uint32(0) for _ in range(2)),
+        address(found),
+    )
+    assert arrays["damaged"][0] == NO_PAGE
+    for v, row in enumerate(own):
+        senders = [local[end] for end in row.tolist() if has_sent[local[end]]]
+        assert int(found[v, 1]) & 0xFFFFFFFF == (3 if senders else 0)
+        if way == "pages":
+            assert int(found[v, 0]) == sum(2 * int(records[u]) for u in senders)
+
+
+def test_a_target_without_a_local_id_is_damage() -> None:
+    (whole, words), _, _ = drawn(90, 32, None, np.random.default_rng(1))
+    packed, arrays = structure((whole, words), None, 0)
+    lids = lids_of_rows(np.arange(80), np.arange(80, dtype=np.uint32), 90)
+    others = lids.others.ravel()
+    packed["lids_of_rows"], packed["other_lids"] = lids.words.ctypes.data, others.ctypes.data
+    degrees = np.zeros(128, np.uint32)
+    degrees[:90] = np.diff(whole.offsets)
+    given = packed, degrees, np.arange(128, dtype=np.uint32), np.zeros(1, np.uint32), arrays["heads"]
+    macros = {"SIGPS_PACKED": str(Packing.PART.value)}
+    host_kernels("heads", macros)["find_heads_block_mapped"].launch(1, THREADS, given)
+    assert arrays["damaged"][0] != NO_PAGE
