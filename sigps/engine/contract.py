@@ -181,6 +181,7 @@ class RunOptions(NamedTuple):
         cache_bytes: What a run that streams may keep of its edges, unpacked.
         device_memory: The bytes that it may take of each GPU; None: all there are.
         stream: Whether edges may stay on the host of a GPU: `"auto"`, where graph and run do not fit.
+        host_memory: The bytes that packed pages may take of the host's memory beside a GPU; None for no limit.
         transfer: How edges on the host of a GPU come to it.
         tiles: Whether in-edges lie in tiles on a GPU: `"auto"`, where that pays.
         initial: The values that states begin with, where they are given: [num_vertices] by gid, by name.
@@ -199,6 +200,7 @@ class RunOptions(NamedTuple):
     cache_bytes: int = 0
     device_memory: int | None = None
     stream: Literal["auto", "always", "never"] = "auto"
+    host_memory: int | None = None
     transfer: Literal["auto", "bulk", "rows"] = "auto"
     tiles: Literal["auto", "always", "never"] = "auto"
     initial: Mapping[str, NDArray[Any]] = _NO_VALUES

@@ -17,6 +17,7 @@ from sigps.engine.table import engine_of, tracing_devices
 from sigps.errors import ConfigError, GraphError
 from sigps.graph.graph import Graph
 from sigps.group import together
+from sigps.host_memory import bytes_of
 from sigps.job.device_choice import choose_engine
 from sigps.job.importing import stop_if_imported
 from sigps.job.initial import check_ids, column_values, initial_values, with_initial
@@ -161,6 +162,9 @@ def prepared(
         initial=given,
         stream=stream,
         device_memory=limit,
+        host_memory=bytes_of(host_memory, "host_memory")
+        if host_memory is not None and device == "cuda"
+        else None,
         transfer=transfer,
         tiles=tiles,
     )

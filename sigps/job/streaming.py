@@ -100,8 +100,6 @@ def decide_streaming(
     if stream not in ("auto", "always", "never"):
         raise ConfigError(f"stream={stream!r} is not one of auto, always, never")
     limit = None if host_memory is None else bytes_of(host_memory, "host_memory")
-    if limit is not None and device == "cuda":
-        raise ConfigError("host_memory limits runs on CPU cores; device='cuda' has its own: leave it out")
     _check_transfer(options.transfer, stream, device)
     if device == "cuda":
         given = program, derived, graph, options
@@ -192,6 +190,11 @@ def _decide_on_gpu(
         _require(program, derived, graph, "cuda", options)
     why = "" if are_alike else "not all ranks have device='cuda'"
     if why := why or _obstacle_to_packed(program, derived, graph, options):
+        if options.host_memory is not None:
+            raise ConfigError(
+                f"beside a GPU host_memory is of packed pages, which come from disk where it ends, and {why}"
+                ". Leave it out"
+            )
         if num_ranks > 1 and (options.stream == "always" or options.device_memory is not None):
             raise ConfigError(
                 f"on several ranks device_memory and stream='always' are of edges that cross to GPUs packed, and {why}"
@@ -203,7 +206,11 @@ def _decide_on_gpu(
     asked = functools.partial(engine_of("cuda").room, derived, graph, options)
     mine = together(lambda: asked(num_ranks=num_ranks, rank_on_host=rank_on_host), graph.group)
     rooms = graph.group.all_gather(mine)
-    if options.stream == "auto" and all(needed <= free for needed, free in rooms):
+    if (
+        options.stream == "auto"
+        and options.host_memory is None
+        and all(needed <= free for needed, free in rooms)
+    ):
         return None
     needed, free = mine
     why = "it was asked for" if needed <= free else f"the GPU has {bytes_text(free)}"

@@ -109,6 +109,7 @@ def _streaming(
     from sigps.engine.contract import RunOptions
     from sigps.graph.load import open_store
     from sigps.group import Alone
+    from sigps.host_memory import bytes_of
     from sigps.job.preparing import precision_of
     from sigps.job.streaming import decide_streaming, device_limit
 
@@ -130,6 +131,9 @@ def _streaming(
             saves=job.checkpoint is not None,
             stream=engine.stream,
             transfer=engine.transfer,
+            host_memory=bytes_of(engine.host_memory, "host_memory")
+            if on_gpu and engine.host_memory
+            else None,
             device_memory=device_limit(engine.device_memory, engine.device, num_ranks),
         ),
         host_memory=engine.host_memory,

@@ -126,6 +126,7 @@ class GpuSpec(EngineSpec):
             "is_limited": options.device_memory is not None,
             "tiles": options.tiles,
             "is_bulk": options.transfer == "bulk",
+            "host_bytes": options.host_memory,
         }
         limit_memory(options.device_memory)
         given = context.executable.code, params, context.subgraph, exchange
@@ -343,9 +344,17 @@ class StreamingGpuSpec(GpuSpec):
         if options.schedule == "edge":
             return "packed edges are read vertex by vertex"
         if options.forced == "push" and (
-            graph.directed or options.transfer == "bulk" or graph.group.size > 1
+            graph.directed
+            or options.transfer == "bulk"
+            or graph.group.size > 1
+            or options.host_memory is not None
         ):
-            return "packed edges of a directed graph, with transfer='bulk' and on several ranks are pulled"
+            return (
+                "packed edges of a directed graph, with transfer='bulk' or host_memory, and on several ranks are "
+                "pulled"
+            )
+        if options.host_memory is not None and graph.packed is not None and graph.packed.rows.file is None:
+            return "host_memory is of pages that are read from a file, and the store is in memory"
         if options.deterministic:
             program = with_exact_sums(program, graph.column_types())
         defines = macros_of(program, graph.column_types(), narrow_ids=_are_narrow(graph))
@@ -364,14 +373,15 @@ class StreamingGpuSpec(GpuSpec):
         assert graph.packed is not None
         defines = macros_of(program, graph.column_types(), narrow_ids=_are_narrow(graph))
         is_part = rows is not graph.packed.rows
-        goes_by_rows = not program.sends_together and options.transfer != "bulk"
+        searches = not program.sends_together and options.transfer != "bulk"
+        goes_by_rows = searches and options.host_memory is None
         return bytes_beside_packed(
             program,
             defines,
             rows,
             graph.num_vertices,
             pushes=goes_by_rows and not graph.directed and not is_part,
-            has_heads=goes_by_rows,
+            has_heads=searches,
             num_blocks=_NUM_SMS,
         )
 

@@ -33,6 +33,7 @@ from sigps.errors import DeviceError
 
 __all__ = [
     "BY_EDGE",
+    "FED",
     "PEERS",
     "Packing",
     "Variant",
@@ -43,6 +44,9 @@ __all__ = [
 
 PEERS = {"SIGPS_PEERS": "1"}
 """Macros of `kernels/cuda/lease.cu` where GPUs write into each other's memory."""
+
+FED = {"SIGPS_FED": "1"}
+"""Macros where some packed pages stay on disk."""
 
 BY_EDGE = {"SIGPS_BY_EDGE": "1"}
 """Macros of the edge schedule."""
@@ -166,6 +170,7 @@ def _made_of(
     has_heads: bool = False,
     has_turns: bool = False,
     is_mesh: bool = False,
+    is_fed: bool = False,
 ) -> tuple[Shape, Cluster, dict[str, str]]:
     """Return the shape of a variant's blocks, its cluster, and the macros of its kernels.
 
@@ -179,7 +184,7 @@ def _made_of(
     cluster = choose_cluster(arch) if has_cluster else NO_CLUSTER
     macros = shape.macros() | cluster.macros() | (PEERS if has_peers else {})
     macros |= BY_EDGE if goes_by_edge else TILES if has_tiles else {}
-    macros |= packing.macros(compiled, has_heads=has_heads)
+    macros |= packing.macros(compiled, has_heads=has_heads) | (FED if is_fed else {})
     return shape, cluster, macros | (TURNS if has_turns else {})
 
 
@@ -196,6 +201,7 @@ def load_variant(
     has_heads: bool = False,
     has_turns: bool = False,
     is_mesh: bool = False,
+    is_fed: bool = False,
 ) -> Variant:
     """Compile a program, link it into the kernels, and load these.
 
@@ -211,6 +217,7 @@ def load_variant(
         has_heads: Whether their rows have heads on the device.
         has_turns: Whether leases end by the clock, and leave states by gid.
         is_mesh: Whether no vertex has more out-edges than a cluster takes.
+        is_fed: Whether some packed pages stay on disk.
 
     Raises:
         DeviceError: If the edge schedule cannot run it, or it cannot be compiled.
@@ -223,7 +230,7 @@ def load_variant(
             "Use schedule='vertex', or device='cpu'"
         )
     shape, cluster, macros = _made_of(
-        compiled, gpu.arch, has_peers, goes_by_edge, has_tiles, packing, has_heads, has_turns, is_mesh
+        compiled, gpu.arch, has_peers, goes_by_edge, has_tiles, packing, has_heads, has_turns, is_mesh, is_fed
     )
     module = Module(link(compiled, "lease", gpu.arch, macros))
     if compiled.has_open_loops:

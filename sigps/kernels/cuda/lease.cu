@@ -27,6 +27,7 @@
 //   SIGPS_PACKED                 1: in-edges stay packed; 2: they are the
 //                                out-edges, too, which may be pushed; 3: they
 //                                are one rank's of several, and pulled
+//   SIGPS_FED                    1: some of their pages are on disk
 //   SIGPS_HEADS                  1: pulls of these look at heads of rows first
 //   SIGPS_DEBUG                  1: traps where an invariant does not hold
 
@@ -151,6 +152,12 @@ __device__ void plan_next(const Lease &lease, const NextSuperstep &now,
     control->next.ending = NO_CAPACITY;
     return;
   }
+#if SIGPS_FED && !SIGPS_PEERS
+  if (*lease.packed.damaged != 0xffffffff) { // the host has the error
+    control->next.ending = FINISHED;
+    return;
+  }
+#endif
   Counters done = SIGPS_PEERS ? all_gpus.done : control->counters;
   if (SIGPS_DIRECT && !SIGPS_PEERS)
     done.sent_edges = *lease.in.num_direct;
@@ -372,6 +379,10 @@ __device__ void end_superstep(const Lease &lease, const NextSuperstep &now,
       all_gpus.num_skipped = lease.packed.num_chains - num_read[1];
 #endif
       num_read[0] = num_read[1] = 0;
+#if SIGPS_FED
+      if (now.direction == PULL && now.sender_filter != SENDERS_NONE)
+        ++*lease.packed.num_sweeps;
+#endif
     }
 #endif
     if (threadIdx.x == 0 && all_there)

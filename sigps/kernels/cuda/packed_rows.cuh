@@ -42,6 +42,26 @@
 //                 the first of them, which the others' follow; or, where they
 //                 do not, OTHER_LIDS with a number, by which
 //   other_lids:  [numbers, 32]     has the local ids
+//
+// With SIGPS_FED some pages are on disk, and the host brings them in the order
+// in which chains are taken, a load of them after the other, again and again: a
+// sweep is what one pull reads. A load goes to the next slot of a ring. A page
+// is copied from there, or left out, once in each sweep, and a slot whose pages
+// are all done is filled again. A block that waits for a page holds no other,
+// and earlier chains have blocks that go on, so none waits for ever.
+//
+//   ring:          [num_slots, slot_words]  on the host
+//   load_of:       [num_pages]  the load of a page; NO_LOAD where it is not fed
+//   place_in_load: [num_pages]  where it begins in its slot
+//   pages_of_load: [num_loads]
+//   num_done:      [num_loads]  pages that this sweep has done; zeros between
+//   arrived:       [num_slots]  what is there, as `number_of`; the host's or
+//   the
+//                               device's, written while the kernel runs
+//   released:      [num_loads]  the last sweep that has done with it; the
+//   host's failed:        [1]          the host's: not 0 where no more comes
+//   num_sweeps:    [1]          that are over
+//
 //   damaged:     [1]
 //   num_read:    [2]               words that crossed, and chains of which some
 //                                  were read
@@ -68,6 +88,15 @@ struct PackedRows {
   const uint32_t *heads;
   const uint64_t *lids_of_rows;
   const uint32_t *other_lids;
+  const uint32_t *ring;
+  const uint32_t *load_of;
+  const uint32_t *place_in_load;
+  const uint32_t *pages_of_load;
+  uint32_t *num_done;
+  const uint32_t *arrived;
+  uint32_t *released;
+  const uint32_t *failed;
+  uint32_t *num_sweeps;
   uint32_t *scratch;
   uint32_t *stamps;
   uint32_t *wanted;
@@ -76,12 +105,14 @@ struct PackedRows {
   unsigned long long *num_read;
   uint64_t num_resident;
   uint64_t scratch_words;
+  uint64_t slot_words;
   uint32_t page_words;  // of the scratch: the longest page that is copied
   uint32_t group_words; // of the scratch: the groups of a page
   uint32_t num_chains;
   uint32_t num_rows;
   uint32_t num_targets; // what targets must be below
   uint32_t first_row;
+  uint32_t num_loads, num_slots;
 };
 
 namespace packed {
@@ -91,6 +122,7 @@ constexpr uint32_t CHUNK = 1024, CODE_WORDS = 8;
 constexpr uint32_t LEAST_GAP = 1, RELATIVE = 2; // bits of word 3
 constexpr uint32_t LOADS_AHEAD = 8;
 constexpr uint32_t NO_TARGET = 0xffffffff, OTHER_LIDS = 0x80000000;
+constexpr uint32_t NO_LOAD = 0xffffffff;
 
 // Where the numbers of a group are: their words, and exceptions by half words.
 struct Group {
@@ -131,6 +163,15 @@ __device__ inline uint32_t sum_up_to_lane(uint32_t value) {
     value += lane() >= step ? below : 0;
   }
   return value;
+}
+
+// Reads what the host may change while the kernel runs.
+__device__ inline uint4 load_once(const uint4 *at) {
+#if SIGPS_FED
+  return __ldcv(at);
+#else
+  return __ldcs(at);
+#endif
 }
 
 // Notes the groups of a chunk of `count` numbers that is `at` a place of its
@@ -224,6 +265,73 @@ __device__ inline void note_column(const PackedRows &rows, uint32_t number,
 }
 #endif
 
+#if SIGPS_FED
+#ifdef __CUDA_ARCH__
+__device__ inline uint32_t load_from_host(const uint32_t *at) {
+  uint32_t value;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];"
+               : "=r"(value)
+               : "l"(at)
+               : "memory");
+  return value;
+}
+
+__device__ inline void store_to_host(uint32_t *at, uint32_t value) {
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(at), "r"(value)
+               : "memory");
+}
+#else
+__device__ uint32_t load_from_host(const uint32_t *at);
+__device__ void store_to_host(uint32_t *at, uint32_t value);
+#endif
+
+__device__ inline bool is_fed(const PackedRows &rows, uint32_t number) {
+  return rows.load_of[number] != NO_LOAD;
+}
+
+// The number of a load among those of all sweeps, from 1.
+__device__ inline uint64_t number_of(const PackedRows &rows, uint32_t load) {
+  return uint64_t(__ldcg(rows.num_sweeps)) * rows.num_loads + load + 1;
+}
+
+// Waits until a page is in its slot, and returns where. By all threads of a
+// block.
+__device__ inline const uint32_t *await_page(const PackedRows &rows,
+                                             uint32_t number) {
+  uint64_t load = number_of(rows, rows.load_of[number]);
+  uint64_t slot = (load - 1) % rows.num_slots;
+  if (threadIdx.x == 0)
+    while (load_from_host(rows.arrived + slot) != uint32_t(load))
+      if (load_from_host(rows.failed)) {
+        atomicMin(rows.damaged, number);
+        break;
+      }
+  __syncthreads();
+  return rows.ring + slot * rows.slot_words + rows.place_in_load[number];
+}
+
+// Gives a page's place back, once a sweep; by one thread.
+__device__ inline void release_page(const PackedRows &rows, uint32_t number) {
+  uint32_t load = rows.load_of[number];
+  if (load == NO_LOAD ||
+      atomicAdd(rows.num_done + load, 1u) + 1 != rows.pages_of_load[load])
+    return;
+  rows.num_done[load] = 0;
+  __threadfence();
+  store_to_host(rows.released + load, __ldcg(rows.num_sweeps) + 1);
+}
+#endif
+
+// Notes that pages are not read in this sweep; by all threads of a block.
+__device__ inline void leave_out(const PackedRows &rows, uint32_t page,
+                                 uint32_t end_page) {
+#if SIGPS_FED
+  if (threadIdx.x == 0)
+    for (; page < end_page; page++)
+      release_page(rows, page);
+#endif
+}
+
 // Opens a page; by all threads of a block.
 __device__ inline Page open_page(const PackedRows &rows, uint32_t number) {
   uint64_t first = rows.first_words[number];
@@ -232,6 +340,10 @@ __device__ inline Page open_page(const PackedRows &rows, uint32_t number) {
   const uint32_t *words = (is_resident ? rows.resident : rows.words) + first;
   uint32_t *scratch = rows.scratch + blockIdx.x * rows.scratch_words;
   __syncthreads(); // all are done with the page before
+#if SIGPS_FED
+  if (is_fed(rows, number))
+    words = await_page(rows, number);
+#endif
   if (!is_resident) {
     const uint4 *from = reinterpret_cast<const uint4 *>(words);
     uint4 *to = reinterpret_cast<uint4 *>(scratch);
@@ -241,17 +353,21 @@ __device__ inline Page open_page(const PackedRows &rows, uint32_t number) {
       uint4 taken[LOADS_AHEAD];
 #pragma unroll
       for (uint32_t k = 0; k < LOADS_AHEAD; k++)
-        taken[k] = __ldcs(from + i + k * blockDim.x);
+        taken[k] = load_once(from + i + k * blockDim.x);
 #pragma unroll
       for (uint32_t k = 0; k < LOADS_AHEAD; k++)
         to[i + k * blockDim.x] = taken[k];
     }
     for (; i < quads; i += blockDim.x)
-      to[i] = __ldcs(from + i);
+      to[i] = load_once(from + i);
     words = scratch;
     if (threadIdx.x == 0)
       atomicAdd(rows.num_read, (unsigned long long)(num_words));
     __syncthreads();
+#if SIGPS_FED
+    if (threadIdx.x == 0)
+      release_page(rows, number);
+#endif
   }
   uint32_t num_firsts = words[1], num_gaps = words[2] - num_firsts;
   uint32_t chunks = (num_firsts + CHUNK - 1) / CHUNK;

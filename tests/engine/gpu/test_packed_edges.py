@@ -26,6 +26,7 @@ from sigps.apps import BFS, SSSP, WCC, KCore, PageRank
 from sigps.apps.sssp import Path as Way
 from sigps.compiler.cuda.compile import c_type, compile_for_cuda, link
 from sigps.compiler.frontend.analysis import analyse
+from sigps.engine.gpu import packed_edges, placement
 from sigps.engine.gpu.launch import WIDE
 from sigps.engine.gpu.packed_edges import NO_PAGE
 from sigps.engine.gpu.packed_places import (
@@ -35,7 +36,8 @@ from sigps.engine.gpu.packed_places import (
     order_of_chains,
     places_in_pages,
 )
-from sigps.engine.gpu.variant import PEERS, Packing
+from sigps.engine.gpu.page_feed import PageFeed
+from sigps.engine.gpu.variant import FED, PEERS, Packing
 from sigps.errors import CompileError, ConfigError, DeviceError, GraphError
 from sigps.graph.formats.packed_store import save_packed
 from sigps.graph.packing.packer import PackableRows
@@ -332,6 +334,80 @@ def test_ranks_some_of_which_have_no_page(
     np.testing.assert_allclose(found["rank"], expected["rank"], rtol=1e-12)
 
 
+@pytest.mark.parametrize("order", ["given", "degree"])
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize(
+    "program",
+    [PageRank(iterations=4), BFS(source=0), SSSP(source=0)],
+    ids=lambda program: type(program).__name__,
+)
+def test_pages_that_the_host_may_not_hold_come_from_disk(
+    program: sigps.Vertex, ranks: int, order: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = sigps.generate("rmat", scale=6, seed=1, weights="random").undirected(simple=True)
+    save_packed(made, tmp_path / "store", order=order, page_arcs=8)
+    expected = sigps.run(program, sigps.load(tmp_path / "store"), device="python")
+    host_gpu.use_host_as_gpu(monkeypatch)
+    stored = sigps.load(tmp_path / "store")
+    assert stored.packed is not None
+    reads = list[int]()
+    bring = PackedRows.bring_page
+    monkeypatch.setattr(PackedRows, "bring_page", lambda *given: (reads.append(given[1]), bring(*given))[1])
+    limit = 4 * 2 * int(np.diff(stored.packed.rows.table.words.astype(int)).max()) * 6
+    for more in ({}, {"transfer": "bulk"}):
+        reads.clear()
+        found = on_ranks(ranks, program, tmp_path / "store", stream="always", host_memory=limit, **more)
+        assert len(reads) > 2 * len(set(reads)) > 0  # again in each superstep
+        for field in expected.fields:
+            np.testing.assert_allclose(np.asarray(found[field]), np.asarray(expected[field]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", ["given", "degree"])
+def test_copies_bring_pages_where_all_are_read(
+    order: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = sigps.generate("rmat", scale=6, seed=1, weights="random").undirected(simple=True)
+    save_packed(made, tmp_path / "store", order=order, page_arcs=8)
+    host_gpu.use_host_as_gpu(monkeypatch)
+    for name, number in {"COPIED_BYTES": 6000, "_COPIED_SLOTS": 6}.items():
+        monkeypatch.setattr(packed_edges, name, number)
+    monkeypatch.setattr(placement, "COPIED_BYTES", 6000)
+    graph = sigps.load(tmp_path / "store")
+    fills, work = list[int](), PageFeed._work
+    monkeypatch.setattr(PageFeed, "_work", lambda *given: (fills.append(given[1]), work(*given))[1])
+    for program in (PageRank(iterations=5), BFS(source=0), PageRank(iterations=5)):
+        expected = sigps.run(program, graph, device="python")
+        fills.clear()
+        found = sigps.run(program, graph, device="cuda", stream="always")
+        assert bool(fills) == isinstance(program, PageRank)
+        assert sum(s.bytes_read for s in found.stats) > 0
+        for field in expected.fields:
+            np.testing.assert_allclose(np.asarray(found[field]), np.asarray(expected[field]), rtol=1e-12)
+
+
+def test_what_the_disk_does_not_give_in_the_middle_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_packed(BATTERY["skewed"].build(), tmp_path / "store", page_arcs=8)
+    host_gpu.use_host_as_gpu(monkeypatch)
+    bring, reads = PackedRows.bring_page, list[int]()
+
+    def fail(rows: PackedRows, page: int, *given: Any) -> None:
+        reads.append(page)
+        if len(reads) > 100:
+            raise GraphError(f"page {page:,} cannot be read")
+        bring(rows, page, *given)
+
+    monkeypatch.setattr(PackedRows, "bring_page", fail)
+    graph = sigps.load(tmp_path / "store")
+    with pytest.raises(GraphError, match="cannot be read"):
+        sigps.run(PageRank(iterations=30), graph, device="cuda", stream="always", host_memory="2KB")
+    with pytest.raises(DeviceError, match="through 1,024 bytes of this host's memory at least"):
+        sigps.run(PageRank(iterations=30), graph, device="cuda", stream="always", host_memory=1000)
+    with pytest.raises(ConfigError, match=r"host_memory is of packed pages.*transfer= says"):
+        sigps.run(PageRank(), graph, device="cuda", transfer="rows", host_memory="2KB")
+
+
 def test_what_ranks_cannot_stream_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host_gpu.use_host_as_gpu(monkeypatch)
     made = BATTERY["skewed"].build()
@@ -445,7 +521,7 @@ def test_kernels_over_packed_edges_of_peers_link(program: sigps.Vertex) -> None:
         analyse(program, "double"), {"weight": np.dtype(np.uint8)}, narrow_ids=True, arch="sm_90"
     )
     macros = WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | Packing.PART.macros(compiled, has_heads=True)
-    assert b"run_lease" in link(compiled, "lease", "sm_90", macros | PEERS)
+    assert b"run_lease" in link(compiled, "lease", "sm_90", macros | PEERS | FED)
 
 
 SEARCHES = [BFS(source=1), WCC(), KCore(), SSSP(source=1)]
@@ -497,6 +573,30 @@ def test_searches_read_rows_and_pages(
             )
         assert sum(s.bytes_read for s in found.stats) > 0 or more is limit, (program, more)
         assert sum(s.blocks_skipped for s in found.stats) > 0
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("order", "scale", "page_arcs"), [("given", 12, 64), ("degree", 16, 1 << 13)])
+@pytest.mark.parametrize(
+    "program", [PageRank(iterations=5), *SEARCHES], ids=lambda program: type(program).__name__
+)
+def test_pages_come_from_disk(
+    program: sigps.Vertex, order: Any, scale: int, page_arcs: int, tmp_path: Path
+) -> None:
+    made = sigps.generate("rmat", scale=scale, seed=3, weights="random").undirected(simple=True)
+    save_packed(made, tmp_path / "store", order=order, page_arcs=page_arcs)
+    graph = sigps.load(tmp_path / "store")
+    assert graph.packed is not None
+    expected = sigps.run(program, graph, device="cpu")
+    longest = int(np.diff(graph.packed.rows.table.words.astype(int)).max())
+    for limit in (graph.packed.rows.words.nbytes // 2, 4 * 2 * longest * 5):
+        for more in ({}, {"transfer": "bulk"}):
+            stored = sigps.load(tmp_path / "store")
+            found = sigps.run(program, stored, device="cuda", stream="always", host_memory=limit, **more)
+            assert sum(s.bytes_read for s in found.stats) > 0
+            for field in expected.fields:
+                mine, theirs = np.asarray(found[field]), np.asarray(expected[field])
+                np.testing.assert_allclose(mine, theirs, rtol=1e-9, err_msg=f"{field} {limit} {more}")
 
 
 TAKEN = ["wcc", "bfs", "reach", "floods", "gathers", "sssp", "product", "climb"]
