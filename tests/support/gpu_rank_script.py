@@ -91,7 +91,7 @@ def packed(transport: str, folder: str) -> None:
     for scale, page_arcs, order in ((9, 64, "given"), (13, 1 << 12, "degree")):
         store = Path(folder) / f"{scale}"
         if group.rank == 0:
-            drawn = generate("rmat", scale=scale, seed=3, weights="random").undirected(simple=True)
+            drawn = generate("rmat", scale=scale, seed=3, weights="random", group=Alone()).undirected(simple=True)
             save_packed(drawn, store, order=order, page_arcs=page_arcs)
         group.all_gather(0)
         for program in (PageRank(iterations=5), BFS(source=1), WCC(), KCore(), SSSP(source=1)):
