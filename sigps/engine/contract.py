@@ -49,6 +49,7 @@ from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome, StatsLog
 from sigps.graph.graph import Graph
 from sigps.graph.measures.neighbourhood import CountShare, count_on_threads
+from sigps.graph.packing.unpacker import PackedRows
 from sigps.model.vertex import Vertex
 
 __all__ = [
@@ -180,6 +181,7 @@ class RunOptions(NamedTuple):
         cache_bytes: What a run that streams may keep of its edges, unpacked.
         device_memory: The bytes that it may take of each GPU; None: all there are.
         stream: Whether edges may stay on the host of a GPU: `"auto"`, where graph and run do not fit.
+        host_memory: The bytes that packed pages may take of the host's memory beside a GPU; None for no limit.
         transfer: How edges on the host of a GPU come to it.
         tiles: Whether in-edges lie in tiles on a GPU: `"auto"`, where that pays.
         initial: The values that states begin with, where they are given: [num_vertices] by gid, by name.
@@ -198,6 +200,7 @@ class RunOptions(NamedTuple):
     cache_bytes: int = 0
     device_memory: int | None = None
     stream: Literal["auto", "always", "never"] = "auto"
+    host_memory: int | None = None
     transfer: Literal["auto", "bulk", "rows"] = "auto"
     tiles: Literal["auto", "always", "never"] = "auto"
     initial: Mapping[str, NDArray[Any]] = _NO_VALUES
@@ -441,12 +444,29 @@ class EngineSpec(ABC):
         """Say why an engine that streams cannot run a program; empty where it can. Pure."""
         return ""
 
-    def bytes_beside_edges(self, program: VertexProgram, graph: Graph, options: RunOptions) -> dict[str, int]:
-        """Return what a run takes of the device's own memory beside edges that stream, by what it is for. Pure."""
+    def bytes_beside_edges(
+        self, program: VertexProgram, graph: Graph, options: RunOptions, rows: PackedRows
+    ) -> dict[str, int]:
+        """Return what a run takes of the device's own memory beside edges that stream, by what it is for. Pure.
+
+        Args:
+            program: The program.
+            graph: The graph.
+            options: How the run goes.
+            rows: Those of its rows that a rank has.
+        """
         return {}
 
-    def room(self, program: VertexProgram, graph: Graph, options: RunOptions) -> tuple[int, int]:
-        """Return the bytes that a run on one rank needs of the device's own memory with all edges there, and has.
+    def room(
+        self,
+        program: VertexProgram,
+        graph: Graph,
+        options: RunOptions,
+        *,
+        num_ranks: int = 1,
+        rank_on_host: int = 0,
+    ) -> tuple[int, int]:
+        """Return the bytes that a rank needs of the device's own memory with all its edges there, and has.
 
         Both are 0 where that memory is the host's. The first is 0, too, where edges of an earlier run may stay there.
         """

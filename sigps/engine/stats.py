@@ -136,18 +136,15 @@ class StatsLog(Sequence[SuperstepStats]):
             elif part:
                 self._add(list(part) if isinstance(part, list) else part)
 
-    def append_rows(
-        self, rows: NDArray[Any], directions: Mapping[int, str], *, are_packed: bool = False
-    ) -> None:
+    def append_rows(self, rows: NDArray[Any], directions: Mapping[int, str]) -> None:
         """Add what a device counted on one rank. O(1): the array is kept, so leave it as it is.
 
         Args:
             rows: [supersteps] of `ROWS`, or of `kernels.lease.STATS`.
             directions: What its numbers for directions are called.
-            are_packed: Whether its bytes are those of packed edges that it read, and none crossed between ranks.
         """
         if rows.size:
-            self._add(_Rows(rows, directions, are_packed))
+            self._add(_Rows(rows, directions))
 
     @property
     def num_messages(self) -> int:
@@ -206,7 +203,6 @@ class _Rows(Sequence[SuperstepStats]):
 
     rows: NDArray[Any]
     directions: Mapping[int, str]
-    are_packed: bool = False
 
     @property
     def num_messages(self) -> int:
@@ -238,12 +234,10 @@ class _Rows(Sequence[SuperstepStats]):
         num_bytes: int,
         imbalance: float,
         num_skipped: int = 0,
+        num_read: int = 0,
     ) -> SuperstepStats:
-        given = superstep, self.directions[direction], ran, messages
-        if self.are_packed:
-            took = 0, nanoseconds * 1e-9, imbalance
-            return SuperstepStats(*given, *took, bytes_read=num_bytes, blocks_skipped=num_skipped)
-        return SuperstepStats(*given, num_bytes, nanoseconds * 1e-9, imbalance)
+        given = superstep, self.directions[direction], ran, messages, num_bytes, nanoseconds * 1e-9
+        return SuperstepStats(*given, imbalance, bytes_read=num_read, blocks_skipped=num_skipped)
 
 
 def _rows_of(records: Iterable[SuperstepStats]) -> NDArray[Any]:

@@ -17,6 +17,7 @@ from sigps.engine.table import engine_of, tracing_devices
 from sigps.errors import ConfigError, GraphError
 from sigps.graph.graph import Graph
 from sigps.group import together
+from sigps.host_memory import bytes_of
 from sigps.job.device_choice import choose_engine
 from sigps.job.importing import stop_if_imported
 from sigps.job.initial import check_ids, column_values, initial_values, with_initial
@@ -148,7 +149,7 @@ def prepared(
             "the graph has no vertices, so nothing can run. Check the file or the vertices= option"
         )
     manager = WorkerManager(graph, threads)
-    limit = device_limit(device_memory, stream, device, graph.group.size)
+    limit = device_limit(device_memory, device, graph.group.size)
     options = RunOptions(
         deterministic=deterministic,
         forced=None if direction == "auto" else direction,
@@ -161,12 +162,17 @@ def prepared(
         initial=given,
         stream=stream,
         device_memory=limit,
+        host_memory=bytes_of(host_memory, "host_memory")
+        if host_memory is not None and device == "cuda"
+        else None,
         transfer=transfer,
         tiles=tiles,
     )
+    threads_of_ranks, devices = zip(*graph.group.all_gather((manager.num_threads, device)), strict=True)
     streams = decide_streaming(
         program, derived, graph, device, options, host_memory=host_memory, stream=stream,
-        threads=graph.group.all_gather(manager.num_threads), rank=graph.group.rank,
+        threads=threads_of_ranks, rank=graph.group.rank, rank_on_host=manager.rank_on_host,
+        are_alike=len(set(devices)) == 1,
     )  # fmt: skip
     if streams and asynchronous is True and device == "cuda":
         raise ConfigError(

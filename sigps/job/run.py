@@ -110,10 +110,11 @@ def run(
         initial: What states begin with instead of their defaults: `{"seed": values}`, an array of one value a vertex in
             ascending order of ids, or the values of some vertices by their ids, `{"seed": {7: 1.0}}`; or an earlier
             result on the same vertices, whose states of the same names are taken. The same on all ranks.
-        host_memory: The most bytes that the run may take of a rank's memory, a number or a text such as `"8GB"`; on CPU
-            cores. None for no limit.
-        device_memory: The most bytes that this process may take of the GPU, likewise; of one rank. CuPy's pool keeps to
-            it until the next run.
+        host_memory: The most bytes that the run may take of a rank's memory, a number or a text such as `"8GB"`; with
+            `device="cuda"` what packed edges may take of it, the others are read from disk again and again. None for no
+            limit.
+        device_memory: The most bytes that a rank may take of its GPU, likewise. CuPy's pool keeps to it until the next
+            run. On several ranks of runs whose edges may cross packed.
         stream: Whether edges stay in the packed store from which `sigps.load` opened the graph, and are unpacked
             while they are used, with equal results: `"auto"`, where the run does not fit `host_memory`, `"always"` or
             `"never"`. Where `compute()` walks out-edges, the store's rows must be in the given

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,6 +17,7 @@ from sigps.errors import ConfigError, DeviceError
 from sigps.graph.graph import Graph
 from sigps.graph.packing.table import PageTable, chains, rows_of_ranks
 from sigps.graph.report import bytes_text
+from sigps.group import together
 from sigps.host_memory import bytes_of
 from sigps.model.vertex import Vertex
 
@@ -72,6 +75,8 @@ def decide_streaming(
     stream: Stream,
     threads: Sequence[int],
     rank: int | None = None,
+    rank_on_host: int = 0,
+    are_alike: bool = True,
 ) -> Streaming | None:
     """Return what a rank of a run that streams takes; None where it does not stream. Collective; the same on all ranks.
 
@@ -85,6 +90,8 @@ def decide_streaming(
         stream: `"always"`, `"never"`, or `"auto"`: where the run does not fit the limit.
         threads: Those of each rank.
         rank: The rank; None for the one that takes most.
+        rank_on_host: Its number on its host, which says what GPU it has.
+        are_alike: Whether all ranks were asked for the same device.
 
     Raises:
         ConfigError: If an option is wrong, or a run is to stream that cannot.
@@ -93,11 +100,10 @@ def decide_streaming(
     if stream not in ("auto", "always", "never"):
         raise ConfigError(f"stream={stream!r} is not one of auto, always, never")
     limit = None if host_memory is None else bytes_of(host_memory, "host_memory")
-    if limit is not None and device == "cuda":
-        raise ConfigError("host_memory limits runs on CPU cores; device='cuda' has its own: leave it out")
     _check_transfer(options.transfer, stream, device)
     if device == "cuda":
-        return _decide_on_gpu(program, derived, graph, options)
+        given = program, derived, graph, options
+        return _decide_on_gpu(*given, len(threads), rank, rank_on_host, are_alike=are_alike)
     if stream == "always":
         _require(program, derived, graph, device, options)
     elif limit is None:
@@ -169,48 +175,93 @@ def _check_transfer(transfer: str, stream: str, device: str) -> None:
 
 
 def _decide_on_gpu(
-    program: Vertex, derived: VertexProgram | None, graph: Graph, options: RunOptions
+    program: Vertex,
+    derived: VertexProgram | None,
+    graph: Graph,
+    options: RunOptions,
+    num_ranks: int,
+    rank: int | None,
+    rank_on_host: int,
+    *,
+    are_alike: bool,
 ) -> Streaming | None:
-    """Return what crosses packed in a run on a GPU; None where its edges do not stream, or cross unpacked."""
-    if options.transfer == "rows" or options.stream == "never":
-        return None
+    """Return what crosses packed to the GPU of a rank; None where edges do not stream, or cross unpacked."""
     if options.transfer == "bulk":
         _require(program, derived, graph, "cuda", options)
-    elif (
-        derived is None
-        or _obstacle(program, derived, graph, "cuda", options)
-        or (graph.directed and not derived.sends_together)
-    ):
+    why = "" if are_alike else "not all ranks have device='cuda'"
+    if why := why or _obstacle_to_packed(program, derived, graph, options):
+        if options.host_memory is not None:
+            raise ConfigError(
+                f"beside a GPU host_memory is of packed pages, which come from disk where it ends, and {why}"
+                ". Leave it out"
+            )
+        if num_ranks > 1 and (options.stream == "always" or options.device_memory is not None):
+            raise ConfigError(
+                f"on several ranks device_memory and stream='always' are of edges that cross to GPUs packed, and {why}"
+                ". Leave them out, or run on one rank"
+            )
         return None
     assert derived is not None
     assert graph.packed is not None
-    needed, free = engine_of("cuda").room(derived, graph, options)
-    if options.stream == "auto" and needed <= free:
+    asked = functools.partial(engine_of("cuda").room, derived, graph, options)
+    mine = together(lambda: asked(num_ranks=num_ranks, rank_on_host=rank_on_host), graph.group)
+    rooms = graph.group.all_gather(mine)
+    if (
+        options.stream == "auto"
+        and options.host_memory is None
+        and all(needed <= free for needed, free in rooms)
+    ):
         return None
+    needed, free = mine
+    why = "it was asked for" if needed <= free else f"the GPU has {bytes_text(free)}"
     rows, spec = graph.packed.rows, engine_of("cuda").streaming
     assert spec is not None
-    why = "it was asked for" if needed <= free else f"the GPU has {bytes_text(free)}"
-    resident = spec.bytes_beside_edges(derived, graph, options)
+    num_arcs, num_vertices = graph.num_edges, graph.num_vertices
+    if num_ranks > 1:
+        bounds = rows_of_ranks(rows.table, [1] * num_ranks).tolist()
+        parts = [rows.part(range(*ends)) for ends in itertools.pairwise(bounds)]
+        rows = max(parts, key=lambda part: part.words.nbytes) if rank is None else parts[rank]
+        num_arcs, num_vertices = (
+            int(rows.table.arcs[-1]),
+            int(rows.table.end_rows[-1]) if rows.table.num_pages else 0,
+        )
+    resident = spec.bytes_beside_edges(derived, graph, options, rows)
     columns = [rows.columns[name] for name in derived.edge_columns if name in rows.columns]
     packed = rows.words.nbytes + sum(column.words.nbytes for column in columns)
     fills = options.device_memory is not None or options.stream == "auto"
     cached = max(0, min(packed, free - sum(resident.values()))) if fills else 0
-    given = cached, packed - cached, graph.num_edges, graph.num_vertices
+    given = cached, packed - cached, num_arcs, num_vertices
     return Streaming(resident, *given, needed, f"{rows.where} on the GPU's host", why)
 
 
-def device_limit(device_memory: int | str | None, stream: Stream, device: str, num_ranks: int) -> int | None:
-    """Return the bytes that a run may take of its GPU; None for no limit.
+def _obstacle_to_packed(
+    program: Vertex, derived: VertexProgram | None, graph: Graph, options: RunOptions
+) -> str:
+    """Say why edges do not cross to a GPU packed; empty where they may."""
+    if options.transfer == "rows" or options.stream == "never":
+        return f"{'transfer' if options.stream != 'never' else 'stream'}= says that they do not"
+    why = _obstacle(program, derived, graph, "cuda", options)
+    if why or options.transfer == "bulk":
+        return why
+    assert derived is not None
+    if graph.directed and not derived.sends_together:
+        return (
+            f"{derived.name} searches a directed graph, of which there are no rows by source: transfer='bulk' reads "
+            "all pages in every superstep"
+        )
+    return ""
+
+
+def device_limit(device_memory: int | str | None, device: str, num_ranks: int) -> int | None:
+    """Return the bytes that a rank may take of its GPU; None for no limit.
 
     Raises:
-        ConfigError: If the option is wrong, or is not built for the device or for several ranks.
+        ConfigError: If the option is wrong, or is not built for the device or for ranks on others.
     """
     if device_memory is not None and device in ("cpu", "python"):
         raise ConfigError(f"device_memory limits runs on a GPU; device={device!r} has host_memory")
-    if num_ranks > 1 and (device_memory is not None or (stream == "always" and device == "cuda")):
-        raise ConfigError(
-            "device_memory and stream='always' are built for one GPU: leave them out, or run on one rank"
-        )
+    if num_ranks > 1 and device_memory is not None and device != "cuda":
+        raise ConfigError(f"device_memory on several ranks needs device='cuda'; this run has {device!r}")
     return None if device_memory is None else bytes_of(device_memory, "device_memory")
 
 

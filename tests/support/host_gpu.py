@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import itertools
 import sys
+import time
 from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -41,6 +42,7 @@ from sigps.kernels.cuda.lease import (
     FINISHED,
     FRONTIER_BITS,
     NO_CAPACITY,
+    NO_LOAD,
     NO_VERTEX,
     OVERFLOWED,
     RUNNING,
@@ -63,6 +65,7 @@ def use_host_as_gpu(monkeypatch: pytest.MonkeyPatch, *, has_nccl: bool = False) 
         has_nccl: Whether arrays cross from device to device.
     """
     monkeypatch.setitem(sys.modules, "cupy", _cupy())
+    monkeypatch.setattr(cuda, "_limit", None)  # and taken back
     monkeypatch.setattr(cuda, "what_is_missing", lambda: "")
     monkeypatch.setattr(cuda, "find_gpu", lambda ordinal=0: GPU)
     monkeypatch.setattr(choice, "reachable", lambda gpu: ())
@@ -73,7 +76,10 @@ def use_host_as_gpu(monkeypatch: pytest.MonkeyPatch, *, has_nccl: bool = False) 
     monkeypatch.setattr(gpu_variant, "load_variant", _load_variant)
     monkeypatch.setattr(Placement, "_link_ahead", lambda *given: None)
     no_kernel = SimpleNamespace(launch=lambda *given: None)  # nobody reads heads here
-    monkeypatch.setattr(packed_edges, "_heads_kernel", lambda gpu: no_kernel)
+    no_heads = SimpleNamespace(launch=lambda blocks, threads, given: _pass_over_pages(given[0]))
+    monkeypatch.setattr(
+        packed_edges, "_heads_kernel", lambda gpu, is_part, is_fed: no_heads if is_fed else no_kernel
+    )
     monkeypatch.setattr(open_loops, "word_reader", lambda gpu, address: lambda: 0)
     monkeypatch.setattr(transfers, "_fill_words", _fill_words)
     monkeypatch.setattr(spilled_edges, "Spilled", _Spilled)
@@ -169,7 +175,13 @@ def _cupy() -> Any:
         values if isinstance(values, Array) and dtype is None else np.array(values, dtype).view(Array)
     )
     module.asnumpy = lambda values, stream=None: np.array(_plain(values))
-    pool = SimpleNamespace(free_bytes=lambda: 0, total_bytes=lambda: 0, free_all_blocks=lambda: None)
+    pool = SimpleNamespace(
+        free_bytes=lambda: 0,
+        total_bytes=lambda: 0,
+        used_bytes=lambda: 0,
+        free_all_blocks=lambda: None,
+        set_limit=lambda size: None,
+    )
     module.get_default_memory_pool = lambda: pool
     stream = _Stream(non_blocking=False)
     module.cuda = SimpleNamespace(
@@ -189,6 +201,7 @@ def _cupy() -> Any:
         memory=SimpleNamespace(OutOfMemoryError=type("OutOfMemoryError", (MemoryError,), {})),
         get_current_stream=lambda: stream,
         Stream=_Stream,
+        Device=lambda ordinal: contextlib.nullcontext(),
         Event=lambda disable_timing: SimpleNamespace(record=lambda: None),
     )
     return module
@@ -442,6 +455,8 @@ def _load_variant(
     has_turns: bool = False,
     is_mesh: bool = False,
     in_pieces: bool = False,
+    has_tile_columns: bool = False,
+    is_fed: bool = False,
 ) -> Variant:
     assert not has_peers
     assert not goes_by_edge
@@ -624,7 +639,7 @@ class _LeaseKernel:
         stats = _at(lease["stats"], STATS, int(control["num_stats"]) + 1)
         num_read = _at(lease["packed"]["num_read"], np.uint64, 1)
         num_bytes, num_read[0] = 4 * int(num_read[0]), 0
-        counted = number, int(plan["direction"]), int(ran.sum()), sent_edges, 1, num_bytes, 1.0, 0
+        counted = number, int(plan["direction"]), int(ran.sum()), sent_edges, 1, 0, 1.0, 0, num_bytes
         stats[int(control["num_stats"])] = counted
         control["num_stats"] += 1
         plan["superstep"], plan["remaining"] = number + 1, WHOLE
@@ -656,18 +671,81 @@ def _unpacked(packed: Any, num_owned: int, types: list[Any]) -> tuple[Any, Any, 
     first_rows = _at(packed["first_rows"], np.uint32, num_pages + 1).astype(int)
     rows: list[list[int]] = [[] for _ in range(num_owned)]
     columns: list[list[Any]] = [[] for _ in types]
+    fed = _fed_pages(packed, np.diff(first_words))
     for page, (first, end) in enumerate(itertools.pairwise(first_words.tolist())):
         words = packed["resident" if end <= begin else "words"] + np.uint64(4 * first)
-        own = _at(words, np.uint32, end - first).tolist()
-        read = read_rows(own, int(first_rows[page]))
+        own = fed[page] if page in fed else _at(words, np.uint32, end - first).tolist()
+        no_rows: list[list[int]] = [[]] * int(
+            first_rows[page + 1] - first_rows[page]
+        )  # where it did not come
+        read = read_rows(own, int(packed["first_row"]) + int(first_rows[page])) if own else no_rows
         for values, dtype in zip(columns, types, strict=True):
             place = int(_at(packed["column_places"], np.uint32, num_pages)[page])
             num_arcs = sum(map(len, read))
-            values.append(read_numbers(own[place:], dtype) if place else np.ones(num_arcs, dtype))
+            is_there = place and num_arcs
+            values.append(read_numbers(own[place:], dtype) if is_there else np.ones(num_arcs, dtype))
         for row, targets in enumerate(read, int(first_rows[page])):
-            rows[row] += targets
+            if num_owned:
+                rows[row] += targets
         if end > begin:
             _at(packed["num_read"], np.uint64, 1)[0] += end - first
+    if not num_owned:
+        return None, None, []
     offsets = np.cumsum([0, *map(len, rows)], dtype=np.uint64)
     ends = np.array([target for row in rows for target in row], dtype=np.uint32)
+    if packed["lids_of_rows"]:
+        ends = np.array([_lid_of(packed, target) for target in ends.tolist()], dtype=np.uint32)
     return offsets, ends, [np.concatenate(values) for values in columns]
+
+
+def _lid_of(packed: Any, row: int) -> int:
+    """Return the local id of a row of any rank."""
+    word = int(_at(packed["lids_of_rows"], np.uint64, row // 32 + 1)[-1])
+    bits, first, bit = word & 0xFFFFFFFF, word >> 32, row % 32
+    assert bits >> bit & 1
+    if first >> 31:
+        return int(_at(packed["other_lids"], np.uint32, 32 * (first - (1 << 31)) + bit + 1)[-1])
+    return first + (bits & (1 << bit) - 1).bit_count()
+
+
+def _pass_over_pages(packed: Any) -> None:
+    """Take all pages, as a kernel does that ends no superstep: the host counts the sweep."""
+    _unpacked(packed, 0, [])
+    _at(packed["num_sweeps"], np.uint32, 1)[0] -= 1
+
+
+def _fed_pages(packed: Any, sizes: Any) -> dict[int, list[int]]:
+    """Return the words of pages that come from disk, taken in the order of chains; this sweep is over then."""
+    num_loads, num_slots = int(packed["num_loads"]), int(packed["num_slots"])
+    if not num_loads:
+        return {}
+    load_of, places = (_at(packed[name], np.uint32, sizes.size) for name in ("load_of", "place_in_load"))
+    sweeps, left = (
+        _at(packed["num_sweeps"], np.uint32, 1),
+        _at(packed["pages_of_load"], np.uint32, num_loads).copy(),
+    )
+    arrived, released = (
+        _at(packed["arrived"], np.uint32, num_slots),
+        _at(packed["released"], np.uint32, num_loads),
+    )
+    chains = _at(packed["chains"], np.uint32, int(packed["num_chains"]) + 1).tolist()
+    found, sweep = {}, int(sweeps[0])
+    for chain in _at(packed["order"], np.uint32, int(packed["num_chains"])).tolist():
+        for page in range(chains[chain], chains[chain + 1]):
+            load = int(load_of[page])
+            if load == NO_LOAD:
+                continue
+            slot = (sweep * num_loads + load) % num_slots
+            while (
+                arrived[slot] != sweep * num_loads + load + 1 and not _at(packed["failed"], np.uint32, 1)[0]
+            ):
+                time.sleep(1e-5)
+            at = int(packed["ring"]) + 4 * (slot * int(packed["slot_words"]) + int(places[page]))
+            found[page] = _at(at, np.uint32, int(sizes[page])).tolist()
+            left[load] -= 1
+            if left[load] == 0:
+                released[load] = sweep + 1
+    if _at(packed["failed"], np.uint32, 1)[0]:
+        return {page: [] for page in found}
+    sweeps[0] += 1
+    return found

@@ -57,6 +57,16 @@ inline void wait_for_all(Barrier *, uint32_t &generation) { generation++; __sync
 """
 """What kernels call of the device, besides what host_threads.hpp has."""
 
+_OF_HOST = """
+template <class T> static T __ldcv(const T *at) { return *at; }
+static void __threadfence() {}
+namespace sigps { namespace packed {
+inline uint32_t load_from_host(const uint32_t *at) { return __atomic_load_n(at, __ATOMIC_ACQUIRE); }
+inline void store_to_host(uint32_t *at, uint32_t value) { __atomic_store_n(at, value, __ATOMIC_RELEASE); }
+}}
+"""
+"""What they call where the host writes while they run."""
+
 
 def host_kernels(file: str, macros: Mapping[str, str]) -> dict[str, Any]:
     """Return the kernels of a file by name, with the `launch` of `device.cuda.Kernel`."""
@@ -134,5 +144,13 @@ def _library(file: str, macros: tuple[tuple[str, str], ...]) -> ctypes.CDLL:
         ),
     )
     threads = (Path(__file__).parent / "host_threads.hpp").read_text()
-    parts = [threads, _DEVICE, *(text_of(header) for header in headers), text, entries_of(kernels_of(text))]
+    of_host = _OF_HOST if dict(macros).get("SIGPS_FED") else ""
+    parts = [
+        threads,
+        _DEVICE,
+        of_host,
+        *(text_of(header) for header in headers),
+        text,
+        entries_of(kernels_of(text)),
+    ]
     return library_of(parts, dict(macros))

@@ -148,9 +148,13 @@ def _load_variant(
     has_turns: bool = False,
     is_mesh: bool = False,
     in_pieces: bool = False,
+    has_tile_columns: bool = False,
+    is_fed: bool = False,
 ) -> Variant:
     assert not has_peers
     assert not in_pieces
+    assert not has_tile_columns
+    assert not is_fed
     assert not goes_by_edge
     assert not has_tiles
     assert packing is Packing.NONE

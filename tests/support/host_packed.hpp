@@ -10,7 +10,9 @@
 #define SIGPS_BY_TEAM 0
 #define SIGPS_WALKS 0
 #define SIGPS_TILES 0
+#ifndef SIGPS_PACKED
 #define SIGPS_PACKED 2
+#endif
 #define SIGPS_NEUTRAL 1
 #define SIGPS_ONCE
 #define WORDS_AT_ONCE

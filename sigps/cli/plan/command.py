@@ -109,12 +109,14 @@ def _streaming(
     from sigps.engine.contract import RunOptions
     from sigps.graph.load import open_store
     from sigps.group import Alone
+    from sigps.host_memory import bytes_of
     from sigps.job.preparing import precision_of
     from sigps.job.streaming import decide_streaming, device_limit
 
     engine, path = job.engine, Path(job.graph.path or "")
     on_gpu = engine.device == "cuda"
-    may_stream = num_ranks == 1 if on_gpu else engine.host_memory is not None or engine.stream == "always"
+    limit = engine.device_memory if on_gpu else engine.host_memory
+    may_stream = (on_gpu and num_ranks == 1) or limit is not None or engine.stream == "always"
     if not may_stream or not job.graph.path or not path.is_dir():
         return None
     return decide_streaming(
@@ -129,7 +131,10 @@ def _streaming(
             saves=job.checkpoint is not None,
             stream=engine.stream,
             transfer=engine.transfer,
-            device_memory=device_limit(engine.device_memory, engine.stream, engine.device, num_ranks),
+            host_memory=bytes_of(engine.host_memory, "host_memory")
+            if on_gpu and engine.host_memory
+            else None,
+            device_memory=device_limit(engine.device_memory, engine.device, num_ranks),
         ),
         host_memory=engine.host_memory,
         stream=engine.stream,

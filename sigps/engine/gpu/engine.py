@@ -101,6 +101,7 @@ class GpuEngine:
         tiles: Whether in-edges lie in tiles (`choose_tiling`).
         is_edited: Whether rows are going to change (`edited_rows.py`); of a partition that no other engine has.
         is_bulk: Whether all packed pages are to cross in every superstep.
+        host_bytes: What packed pages may take of the host; the others stay on disk. None for no limit.
         schedule: What a work item is. An edge: then nothing is sent out of turn, and there is no cluster.
     """
 
@@ -130,6 +131,7 @@ class GpuEngine:
         tiles: Tiles = "auto",
         is_edited: bool = False,
         is_bulk: bool = False,
+        host_bytes: int | None = None,
     ) -> None:
         if subgraph.outgoing is not None:
             check_names(native.program.edge_states, subgraph.outgoing.columns)
@@ -143,6 +145,7 @@ class GpuEngine:
         self._control: Any = None
         self._arrived: Snapshot | None = None
         alone = exchange.size == 1
+        can_wait = asynchronous and not self._goes_by_edge and not is_bulk and host_bytes is None
         kept = runs_on_gpu(subgraph, native.gpu) if alone and not is_limited and not is_edited else {}
         key = native.program, schedule, asynchronous, forced, stream, tiles
         if key not in kept:
@@ -155,13 +158,14 @@ class GpuEngine:
                 exchange=exchange,
                 has_peers=self.has_peers,
                 goes_by_edge=self._goes_by_edge,
-                can_wait=asynchronous and not self._goes_by_edge and not is_bulk,
+                can_wait=can_wait,
                 forced=forced,
                 stream=stream,
                 is_limited=is_limited,
                 tiles=tiles,
                 is_edited=is_edited,
                 is_bulk=is_bulk,
+                host_bytes=host_bytes,
             )
             graph = placement.graph()
             if self._is_packed or graph.spilling is not None:  # which asks each time what fits
@@ -181,8 +185,8 @@ class GpuEngine:
         self._running = native.program
         self._variant = self._compiled(self._running)
         self._num_edges = subgraph.incoming.num_edges  # on all GPUs
-        can_wait = asynchronous and not self._goes_by_edge and not is_bulk
-        self._is_priority_form = can_wait and native.program.priority_form is not None
+        is_part = self._packing is Packing.PART
+        self._is_priority_form = can_wait and native.program.priority_form is not None and not is_part
         self._rounds = self._num_small = 0
         self._most_seconds, self._is_time_up = math.inf, False
         self._answers: list[Any] = []
@@ -203,7 +207,7 @@ class GpuEngine:
         self._memory = self._run_memory()
         self._lease = self._memory.lease
         has_tiles, packing = self._graph.tiles is not None, self._packing
-        pulls_alone = self._goes_by_edge or has_tiles or packing is Packing.PULLED
+        pulls_alone = self._goes_by_edge or has_tiles or packing.pulls_alone
         self._lease["forced"] = FORCED["pull" if pulls_alone else forced]
         self._lease["asks_master"] = self._asks_master
         self._lease["counts_messages"] = master is not None and master.counts_messages
@@ -212,6 +216,11 @@ class GpuEngine:
     @property
     def _is_packed(self) -> bool:
         return self._subgraph.incoming.is_streamed
+
+    @property
+    def _copies_pages(self) -> bool:
+        """Whether copies may bring packed pages: where all are read, in order."""
+        return self._packing.pulls_alone and not self._placed.has_heads
 
     @property
     def _pages(self) -> PackedEdges:
@@ -225,7 +234,7 @@ class GpuEngine:
             self._params,
             has_cluster=self._has_cluster,
             goes_by_edge=self._goes_by_edge,
-            pulls_alone=self._packing is Packing.PULLED,
+            pulls_alone=self._packing.pulls_alone,
         )
 
     def lease(self, num_supersteps: int) -> Outcome:
@@ -488,14 +497,14 @@ class GpuEngine:
         self._lease["small_frontier_places"] = cluster.places
         blocks, cache = self._shape_of(variant)
         if self._is_packed and self._num_readers != blocks:
-            self._lease["packed"], self._reading = self._pages.reader(blocks)
+            self._lease["packed"], self._reading = self._pages.reader(blocks, copies=self._copies_pages)
             self._num_readers = blocks
         lease = self._lease
         lease["num_cached_records"], lease["num_cached_bits"] = cache.num_records, cache.num_bits
         lease["num_cached_ghosts"] = cache.num_ghosts
         ending = RUNNING
         while ending in (RUNNING, NO_CAPACITY) and self.superstep < end and not self._is_time_up:
-            with self._watching():
+            with self._feeding(), self._watching():
                 if self._num_small < SMALL_BEFORE_SWITCH:
                     variant.launch(self._lease, blocks, cache)
                 else:
@@ -506,7 +515,7 @@ class GpuEngine:
                 control, stats = self._memory.read_back()
             if self._is_packed:
                 self._pages.require_whole()
-            outcome.stats.append_rows(stats, self._directions, are_packed=self._is_packed)
+            outcome.stats.append_rows(stats, self._directions)
             self._control, upcoming = control, control["next"]
             self.superstep, self._num_small = int(upcoming["superstep"]), int(upcoming["num_small"])
             ending, self._is_time_up = int(upcoming["ending"]), bool(upcoming["is_time_up"])
@@ -552,6 +561,10 @@ class GpuEngine:
             shapes[key] = blocks, cache
         return shapes[key]
 
+    def _feeding(self) -> contextlib.AbstractContextManager[None]:
+        """Bring packed pages from disk during a launch, where some are there."""
+        return self._pages.feeding(copies=self._copies_pages) if self._is_packed else contextlib.nullcontext()
+
     def _watching(self) -> contextlib.AbstractContextManager[None]:
         """Watch a launch whose loops may never end."""
         if not self._variant.compiled.has_open_loops:
@@ -594,7 +607,14 @@ class GpuEngine:
                 is_mesh, tiles = self._graph.most_out_edges <= CLUSTER_DEGREE, self._graph.tiles
                 has_columns = tiles is not None and tiles.varies(program.edge_columns)
                 known[key] = gpu_variant.load_variant(
-                    *given, *laid_out, *packed, self._has_turns, is_mesh, self._is_edited, has_columns
+                    *given,
+                    *laid_out,
+                    *packed,
+                    self._has_turns,
+                    is_mesh,
+                    in_pieces=self._is_edited,
+                    has_tile_columns=has_columns,
+                    is_fed=self._is_packed and self._pages.takes_feed(copies=self._copies_pages),
                 )
         return known[key]
 

@@ -17,7 +17,7 @@ from sigps.engine.partition.subgraph import Subgraph
 from sigps.kernels.cpu.layout import number_by_degree
 from sigps.kernels.cuda.lease import NO_VERTEX
 
-__all__ = ["GhostLids", "Numbering", "number_ghosts", "sorted_by_degree"]
+__all__ = ["GhostLids", "Numbering", "num_lids_of", "number_ghosts", "sorted_by_degree"]
 
 
 class Numbering:
@@ -182,6 +182,13 @@ class Numbering:
         order = np.argsort(ids)
         lids = self.lids_on_host[order]
         return self._xp.asarray(ids[order].astype(np.int64)), self._xp.asarray(lids)
+
+
+def num_lids_of(subgraph: Subgraph) -> int:
+    """Return how many local ids a partition takes on a GPU."""
+    if subgraph.ghost_bounds is None:
+        return subgraph.num_owned
+    return int(number_ghosts(subgraph.num_owned, subgraph.ghost_bounds).cold[-1])
 
 
 def sorted_by_degree(xp: Any, degrees: Any) -> Any:

@@ -5,16 +5,18 @@ Kernels read them page by page (`kernels/cuda/packed_rows.cuh`): what is not on 
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sigps.account import spent_on
 from sigps.device.cpu import available_cores
-from sigps.device.cuda import Gpu, Kernel, Module, check_fits
+from sigps.device.cuda import Gpu, Kernel, Module, check_fits, fits
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.layout import Rows
 from sigps.engine.gpu.numbering import Numbering
@@ -22,22 +24,25 @@ from sigps.engine.gpu.packed_places import (
     COLUMN_HEADER_WORDS,
     HEADER_WORDS,
     NUM_HEADS,
+    LidsOfRows,
     PlacesInPages,
     bytes_of_heads,
     first_words,
     front_words,
+    lids_of_rows,
     num_chunks,
     order_of_chains,
     places_in_pages,
     scratch_words,
 )
+from sigps.engine.gpu.page_feed import Loads, PageFeed, cut_loads, state_of_feed
 from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.errors import DeviceError
 from sigps.host_memory import available_memory
 from sigps.kernels.cuda.lease import EDGES, HUB_DEGREE, PACKED_ROWS
 
-__all__ = ["NO_PAGE", "PackedEdges", "PackedGraph"]
+__all__ = ["COPIED_BYTES", "NO_PAGE", "PackedEdges", "PackedGraph"]
 
 NO_PAGE = 0xFFFFFFFF
 """What `damaged` is where no page is."""
@@ -49,10 +54,13 @@ class PackedEdges:
     """The pages of a graph's in-edges, the first ones on the device.
 
     Args:
-        edges: The edges; local ids are the numbers of rows.
+        edges: The edges; local ids of owned vertices are the numbers of rows.
         places: Where rows are in pages.
         resident_bytes: What pages on the device may take.
         column: The column that is read with them, or None.
+        host_bytes: What pages in pinned memory may take; the others stay on disk. None for no limit.
+        rank: Whose they are, for errors.
+        lids: Of a part, the local ids of rows that may be ends; None where they are the numbers of rows.
 
     Attributes:
         num_resident: Words on the device.
@@ -64,24 +72,38 @@ class PackedEdges:
     """
 
     def __init__(
-        self, edges: StreamedEdges, places: PlacesInPages, resident_bytes: int, column: str | None
+        self,
+        edges: StreamedEdges,
+        places: PlacesInPages,
+        resident_bytes: int,
+        column: str | None,
+        *,
+        host_bytes: int | None = None,
+        rank: int = 0,
+        lids: LidsOfRows | None = None,
     ) -> None:
         import cupy
 
         self._edges, packed = edges, edges.rows.packed
+        self._of_feed: dict[str, Any] = {}
+        self._is_copied = False
         table = packed.table
         words = first_words(packed, column)
         self.num_words = int(words[-1])
         num_resident = int(np.searchsorted(words, resident_bytes // 4, side="right")) - 1
         self.num_resident = int(words[num_resident])
-        on_host = 4 * (self.num_words - self.num_resident)
+        self._first_words, self._num_resident_pages = words, num_resident
+        ring = _ring_of(words, num_resident, host_bytes, rank)
+        num_held = table.num_pages if ring is None else ring.first_page
+        on_host = 4 * (int(words[num_held]) - self.num_resident)
         if on_host > available_memory():
             raise DeviceError(
                 f"the packed edges that do not fit the GPU take {on_host:,} bytes of this host's memory, and "
                 f"{available_memory():,} are free",
-                rank=0,
+                rank=rank,
             )
-        check_fits({"packed edges": 4 * self.num_resident, "where rows are in them": places.num_bytes})
+        where = places.num_bytes + (lids.num_bytes if lids is not None else 0)
+        check_fits({"packed edges": 4 * self.num_resident, "where rows are in them": where})
         self._resident = cupy.empty(max(1, self.num_resident), dtype=cupy.uint32)
         self._pinned = cupy.cuda.alloc_pinned_memory(max(4, on_host))
         self._host = np.frombuffer(self._pinned, np.uint32, max(4, on_host) // 4)
@@ -91,29 +113,38 @@ class PackedEdges:
         first_fronts = np.append(0, np.cumsum(front_words(table, places, column)))
         own_fronts = front_words(table, places)
         fronts = np.empty(int(first_fronts[-1]), dtype=np.uint32)
+        fed_sizes = np.diff(words)
 
         def keep(at: int, page: int, own: NDArray[np.uint32]) -> None:
             if page < num_resident:
                 self._resident[at : at + own.size].set(own)
-            else:
+            elif page < num_held:
                 self._host[at - self.num_resident :][: own.size] = own
 
+        def header_of(page: int) -> list[int]:
+            return [*counts[page].tolist(), HEADER_WORDS, *tables[page].tolist()]
+
+        def bring(page: int, room: NDArray[np.uint32]) -> None:
+            packed.bring_page(page, room, column)
+            if room[_FIXED].tolist() != header_of(page):
+                raise packed.damaged("pages", page)
+
         def read(page: int) -> None:
-            own = packed.words_of_page(page)
             begin = int(first_fronts[page])
             end = begin + int(own_fronts[page])
-            header = [*counts[page].tolist(), HEADER_WORDS, *tables[page].tolist()]
-            if own.size < end - begin or own[[0, 1, 2, 4, 5, 6]].tolist() != header:
+            own = packed.words_of_page(page, None if page < num_held else end - begin)
+            if own.size < end - begin or own[_FIXED].tolist() != header_of(page):
                 raise packed.damaged("pages", page)
             fronts[begin:end] = own[: end - begin]
             keep(int(words[page]), page, own)
             if column is None:
                 return
             at, num_arcs = int(words[page]) + own.size, int(counts[page, 2])
-            own, begin, end = packed.words_of_column(column, page), end, int(first_fronts[page + 1])
+            begin, end = end, int(first_fronts[page + 1])
+            own = packed.words_of_column(column, page, None if page < num_held else end - begin)
             kind = int(own[0]) if own.size >= COLUMN_HEADER_WORDS else -1
             needed = COLUMN_HEADER_WORDS + -(-num_arcs * packed.columns[column].dtype.itemsize // 4)
-            least = {_RAW: needed, _WHOLE: end - begin}.get(kind, own.size + 1)
+            least = {_RAW: needed if page < num_held else 0, _WHOLE: end - begin}.get(kind, own.size + 1)
             if own.size < max(least, end - begin) or int(own[1]) != num_arcs:
                 raise packed.damaged(f"the column {column!r}", page)
             fronts[begin:end] = own[: end - begin]
@@ -129,10 +160,106 @@ class PackedEdges:
         kept |= {"fronts": fronts, "first_fronts": first_fronts[:-1].astype(np.uint32)}
         if column is not None:
             kept["column_places"] = np.diff(table.words).astype(np.uint32)
+        if lids is not None:
+            kept |= {"lids_of_rows": lids.words, "other_lids": lids.others.ravel()}
         self._arrays = {name: cupy.asarray(values) for name, values in kept.items()}
+        self._feed: PageFeed | None = None
+        if ring is not None:
+            chains = edges.rows.chains
+            in_order = [page for chain in order.tolist() for page in chains[chain] if page >= num_held]
+            self._read_from_disk(cut_loads(in_order, fed_sizes, ring.load_words), ring.num_slots, bring)
         self._damaged = cupy.full(1, NO_PAGE, dtype=cupy.uint32)
         self._scratch_words = scratch_words(packed, places, column, num_resident)
         self._heads: Any = None
+
+    def make_copies(self, gpu: Gpu, num_bytes: int) -> None:
+        """Let copies bring pages from the host to a ring on the device, unless they do, or it takes more than that."""
+        import cupy
+
+        words, first = self._first_words, self._num_resident_pages
+        if self._feed is not None or first + 1 >= words.size:
+            return
+        longest = int(np.diff(words[first:]).max())
+        load_words = max(longest, min(_COPIED_WORDS, num_bytes // 4 // _COPIED_SLOTS))
+        num_slots = num_bytes // 4 // load_words
+        if num_slots < _LEAST_SLOTS or not fits(num_bytes):
+            return
+        loads = cut_loads(range(first, words.size - 1), np.diff(words), load_words)
+        ring = cupy.empty(num_slots * loads.slot_words, dtype=cupy.uint32)
+        arrived = cupy.zeros(num_slots, dtype=cupy.uint32)
+        pinned = cupy.cuda.alloc_pinned_memory(4 * num_slots)
+        numbers = np.frombuffer(pinned, np.uint32, num_slots)
+        stream, to_device = cupy.cuda.Stream(non_blocking=True), cupy.cuda.runtime.memcpyHostToDevice
+
+        def fill(load: int, slot: int, number: int) -> None:
+            pages = loads.pages[load]
+            begin, end = int(words[pages[0]]), int(words[pages[-1] + 1])
+            to, source = ring.data.ptr + 4 * slot * loads.slot_words, self._pinned.ptr
+            copy = cupy.cuda.runtime.memcpyAsync
+            with cupy.cuda.Device(gpu.ordinal):
+                copy(to, source + 4 * (begin - self.num_resident), 4 * (end - begin), to_device, stream.ptr)
+                numbers[slot] = number
+                copy(arrived.data.ptr + 4 * slot, pinned.ptr + 4 * slot, 4, to_device, stream.ptr)
+
+        own = {"ring": ring, "arrived": arrived}
+        self._feed = self._fed(loads, num_slots, own, fill, 1)
+        self._is_copied = True
+
+    def _read_from_disk(self, loads: Loads, num_slots: int, bring: Callable[[int, Any], None]) -> None:
+        import cupy
+
+        size = num_slots * loads.slot_words
+        pinned = cupy.cuda.alloc_pinned_memory(4 * (size + num_slots))
+        room = np.frombuffer(pinned, np.uint32, size + num_slots)
+        room[size:] = 0
+        ring, arrived = room[:size].reshape(num_slots, loads.slot_words), room[size:]
+
+        def fill(load: int, slot: int, number: int) -> None:
+            for page in loads.pages[load]:
+                bring(page, ring[slot][int(loads.places[page]) :])
+            arrived[slot] = number
+
+        own = {"ring": pinned.ptr, "arrived": pinned.ptr + 4 * size, "kept": pinned}
+        self._feed = self._fed(loads, num_slots, own, fill, available_cores())
+
+    def _fed(
+        self,
+        loads: Loads,
+        num_slots: int,
+        own: dict[str, Any],
+        fill: Callable[[int, int, int], None],
+        num_threads: int,
+    ) -> PageFeed:
+        """Note what kernels take, and return what brings loads."""
+        import cupy
+
+        num_loads = len(loads.pages)
+        pinned = cupy.cuda.alloc_pinned_memory(4 * (num_loads + 1))
+        told = np.frombuffer(pinned, np.uint32, num_loads + 1)
+        told[:] = 0
+        self._of_feed = own | state_of_feed(cupy, loads)
+        self._of_feed |= {"released": pinned.ptr, "failed": pinned.ptr + 4 * num_loads, "told": pinned}
+        self._of_feed |= {"slot_words": loads.slot_words, "num_loads": num_loads, "num_slots": num_slots}
+        return PageFeed(loads, num_slots, told[:-1], told[-1:], fill, num_threads)
+
+    @property
+    def is_fed(self) -> bool:
+        """Whether some pages come through a ring: from disk, or by copies where a run takes these."""
+        return self._feed is not None
+
+    def takes_feed(self, *, copies: bool) -> bool:
+        """Return whether pages of a run come through a ring.
+
+        Args:
+            copies: Whether it takes all pages in order, so that copies may bring them.
+        """
+        return self._feed is not None and (copies or not self._is_copied)
+
+    def feeding(self, *, copies: bool = False) -> contextlib.AbstractContextManager[None]:
+        """Bring pages while kernels run, where they come through a ring."""
+        if self._feed is None or not self.takes_feed(copies=copies):
+            return contextlib.nullcontext()
+        return self._feed.running(int(self._of_feed["num_sweeps"].get()[0]))
 
     @property
     def has_heads(self) -> bool:
@@ -143,7 +270,7 @@ class PackedEdges:
 
         Args:
             degrees: [rows or more], uint32, on the device.
-            gids: [rows or more], uint32: the gid of each row; on the device.
+            gids: [local ids], uint32: the gid of each; on the device.
             gpu: The GPU; the current one.
 
         Raises:
@@ -159,8 +286,15 @@ class PackedEdges:
         heads = cupy.empty(max(1, num_rows) * NUM_HEADS, dtype=cupy.uint32)
         given, own = self.reader(gpu.num_sms)
         given = given, degrees, gids, cupy.zeros(1, dtype=cupy.uint32), heads
-        _heads_kernel(gpu).launch(gpu.num_sms, _HEADS_THREADS, given)
-        self.require_whole()
+        with self.feeding():
+            is_fed = self.takes_feed(copies=False)
+            kernel = _heads_kernel(gpu, self._edges.local_of is not None, is_fed)
+            kernel.launch(gpu.num_sms, _HEADS_THREADS, given)
+            damaged = int(self._damaged.get()[0])
+        self._require_no(damaged)
+        if is_fed:
+            sweeps = self._of_feed["num_sweeps"]
+            sweeps.set(sweeps.get() + np.uint32(1))
         del own
         self._heads = heads
 
@@ -168,7 +302,7 @@ class PackedEdges:
         """Return what a run takes to read pages with so many blocks."""
         return 4 * sum(self._scratch_words) * num_blocks
 
-    def reader(self, num_blocks: int) -> tuple[Any, Any]:
+    def reader(self, num_blocks: int, *, copies: bool = False) -> tuple[Any, Any]:
         """Return what kernels of so many blocks take, and what keeps a run's own part of it: its scratch and counts."""
         import cupy
 
@@ -187,19 +321,70 @@ class PackedEdges:
             arrays["heads"] = self._heads
         for name, array in arrays.items():
             filled[name] = array.data.ptr
+        for name, value in self._of_feed.items() if self.takes_feed(copies=copies) else ():
+            if name in filled.dtype.names:
+                filled[name] = value if isinstance(value, int) else value.data.ptr
         filled["words"] = self._pinned.ptr - 4 * self.num_resident
         filled["num_resident"], filled["scratch_words"] = self.num_resident, sum(self._scratch_words)
         filled["page_words"], filled["group_words"], _ = self._scratch_words
         filled["num_chains"] = chains
         filled["num_rows"] = self._edges.rows.offsets.size - 1
-        filled["num_targets"] = self._edges.rows.packed.num_vertices
+        packed, local_of = self._edges.rows.packed, self._edges.local_of
+        filled["num_targets"] = packed.num_vertices if local_of is None else local_of.size
+        filled["first_row"] = packed.first_row
         return filled, own
 
     def require_whole(self) -> None:
         """Raise the error of a page that kernels found damaged, if there is one."""
-        page = int(self._damaged.get()[0])
+        self._require_no(int(self._damaged.get()[0]))
+
+    def _require_no(self, page: int) -> None:
         if page != NO_PAGE:
             raise self._edges.rows.packed.damaged("pages", page)
+
+
+_FIXED = [0, 1, 2, 4, 5, 6]
+"""Words of a page's header that follow from the tables of the store."""
+
+_LOAD_WORDS, _RING_WORDS, _LEAST_SLOTS = 1 << 20, 1 << 24, 4
+
+COPIED_BYTES = 128 << 20
+"""What the ring of copies takes of the device at most."""
+
+_COPIED_WORDS, _COPIED_SLOTS = 1 << 21, 16
+
+
+class _Ring(NamedTuple):
+    """Where pages begin that stay on disk, and the ring that they go through."""
+
+    first_page: int
+    load_words: int
+    num_slots: int
+
+
+def _ring_of(words: NDArray[np.int64], num_resident: int, host_bytes: int | None, rank: int) -> _Ring | None:
+    """Return how pages go from disk; None where the host may hold those that the device does not.
+
+    Args:
+        words: [pages + 1], where each page begins.
+        num_resident: Pages on the device.
+        host_bytes: What the host may hold; None for no limit.
+        rank: Whose they are.
+    """
+    if host_bytes is None or int(words[-1] - words[num_resident]) <= host_bytes // 4:
+        return None
+    longest = int(np.diff(words[num_resident:]).max())
+    ring = max(_LEAST_SLOTS * longest, min(_RING_WORDS, host_bytes // 8))
+    if 4 * ring > host_bytes:
+        raise DeviceError(
+            f"pages from disk go through {4 * ring:,} bytes of this host's memory at least, and host_memory is "
+            f"{host_bytes:,}",
+            rank=rank,
+        )
+    held = words[num_resident] + host_bytes // 4 - ring
+    first_page = int(np.searchsorted(words, held, side="right")) - 1
+    load_words = max(longest, min(_LOAD_WORDS, ring // 16))
+    return _Ring(first_page, load_words, ring // load_words)
 
 
 _PLACES = ("first_rows", "chains", "first_gaps", "parts", "chains_of")
@@ -210,10 +395,13 @@ _HEADS_THREADS = 512
 
 @functools.cache
 @spent_on("compile")
-def _heads_kernel(gpu: Gpu) -> Kernel:
+def _heads_kernel(gpu: Gpu, is_part: bool, is_fed: bool) -> Kernel:
     from sigps.device.linking import link_kernel
+    from sigps.engine.gpu.variant import FED, Packing
 
-    module = Module(link_kernel("heads", gpu.arch, {"SIGPS_THREADS": str(_HEADS_THREADS)}))
+    macros = {"SIGPS_PACKED": str(Packing.PART.value)} if is_part else {}
+    macros |= FED if is_fed else {}
+    module = Module(link_kernel("heads", gpu.arch, {"SIGPS_THREADS": str(_HEADS_THREADS), **macros}))
     return module.kernel("find_heads_block_mapped")
 
 
@@ -240,15 +428,25 @@ class _InRows:
 class PackedGraph(GpuGraph):
     """A partition whose in-edges stay packed, by target alone.
 
-    Local ids are the numbers of rows, those of vertices without a row behind them.
+    Local ids are the numbers of rows, those of vertices without a row behind them, and then those of ghosts.
 
     Attributes:
         packed: The pages.
         num_rows: Their rows.
         column: The edge column that is read with them, or None.
+        host_bytes: What pages in pinned memory may take; None for no limit.
     """
 
-    def __init__(self, subgraph: Subgraph, gpu: Gpu, resident_bytes: int, column: str | None = None) -> None:
+    def __init__(
+        self,
+        subgraph: Subgraph,
+        gpu: Gpu,
+        resident_bytes: int,
+        column: str | None = None,
+        *,
+        host_bytes: int | None = None,
+        rank: int = 0,
+    ) -> None:
         import cupy
 
         edges = subgraph.incoming
@@ -268,8 +466,16 @@ class PackedGraph(GpuGraph):
         self.could_send = int(np.count_nonzero(degrees))
         self.most_out_edges = int(degrees.max(initial=0))
         self.has_narrow_ids = subgraph.ids_fit_32_bits
-        self.packed = PackedEdges(edges, places_in_pages(edges.rows), resident_bytes, column)
-        self.column = column
+        self.packed = PackedEdges(
+            edges,
+            places_in_pages(edges.rows),
+            resident_bytes,
+            column,
+            host_bytes=host_bytes,
+            rank=rank,
+            lids=_lids_of(edges, numbering.lids_on_host),
+        )
+        self.column, self.host_bytes = column, host_bytes
         self.num_rows = edges.rows.offsets.size - 1
         self.kept = {}
         self._gpu, self._arrays = gpu, {}
@@ -279,5 +485,23 @@ class PackedGraph(GpuGraph):
         import cupy
 
         if not self.packed.has_heads:
-            gids = cupy.asarray(self.numbering.subgraph.owned_gids.astype(np.uint32))
-            self.packed.make_heads(self.in_degrees, gids, self._gpu)
+            subgraph, gids = self.numbering.subgraph, np.zeros(self.num_lids, dtype=np.uint32)
+            assert subgraph.gids is not None
+            gids[self.numbering.lids_on_host] = subgraph.gids
+            self.packed.make_heads(self.in_degrees, cupy.asarray(gids), self._gpu)
+
+
+def _lids_of(edges: StreamedEdges, lids: NDArray[np.uint32]) -> LidsOfRows | None:
+    """Return the local ids of the rows of all ranks; None where they are the numbers of rows.
+
+    Args:
+        edges: The edges.
+        lids: The local id of each vertex, by its number on the host.
+    """
+    if edges.local_of is None:
+        return None
+    has_lid = edges.local_of > 0
+    if edges.rows.offsets.size > 1:
+        has_lid[edges.rows.packed.first_row] = True  # whose number is 0
+    rows = np.flatnonzero(has_lid)
+    return lids_of_rows(rows, lids[edges.local_of[rows]], has_lid.size)

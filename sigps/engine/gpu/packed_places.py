@@ -16,11 +16,13 @@ __all__ = [
     "COLUMN_HEADER_WORDS",
     "HEADER_WORDS",
     "NUM_HEADS",
+    "LidsOfRows",
     "PlacesInPages",
     "bytes_beside_pages",
     "bytes_of_heads",
     "first_words",
     "front_words",
+    "lids_of_rows",
     "num_chunks",
     "order_of_chains",
     "places_in_pages",
@@ -65,6 +67,60 @@ class PlacesInPages:
         begins = self.first_rows[self.chains[:-1]]
         rows = np.arange(0, self.parts.size, 32)
         return (np.searchsorted(begins, rows, side="right") - 1).astype(np.uint32)
+
+
+@dataclass(frozen=True, eq=False)
+class LidsOfRows:
+    """The local ids of rows of all ranks that may be ends here.
+
+    Attributes:
+        words: [rows / 32 rounded up]: of 32 rows which have a local id, as bits, and in the upper half the first of
+            them, which the others' follow. Where they do not, `_OTHER` with a number there.
+        others: [numbers, 32]: the local ids of those; at least one number.
+    """
+
+    words: NDArray[np.uint64]
+    others: NDArray[np.uint32]
+
+    @property
+    def num_bytes(self) -> int:
+        """What kernels read of it."""
+        return self.words.nbytes + self.others.nbytes
+
+
+_OTHER = 1 << 31
+
+
+def lids_of_rows(rows: NDArray[np.int64], lids: NDArray[np.uint32], num_rows: int) -> LidsOfRows:
+    """Return the local ids of rows as kernels look them up. O(rows).
+
+    Args:
+        rows: Those that have one, ascending.
+        lids: [rows]: theirs, below 2**31.
+        num_rows: All rows.
+
+    >>> found = lids_of_rows(np.array([1, 2, 40, 41]), np.array([7, 8, 96, 64], np.uint32), 64)
+    >>> [(hex(word & 0xFFFFFFFF), word >> 32) for word in found.words.tolist()]
+    [('0x6', 7), ('0x300', 2147483648)]
+    >>> found.others[0, 8:10].tolist()
+    [96, 64]
+    """
+    has_lid = np.zeros(32 * max(1, -(-num_rows // 32)), dtype=np.bool_)
+    has_lid[rows] = True
+    words = np.packbits(has_lid, bitorder="little").view(np.uint32).astype(np.uint64)
+    numbers = rows // 32
+    begins = np.flatnonzero(np.diff(numbers, prepend=-1))
+    counts = np.diff(np.append(begins, rows.size))
+    firsts = np.repeat(lids[begins], counts)
+    follow = np.arange(rows.size) - np.repeat(begins, counts)
+    does_not = np.unique(numbers[lids != firsts + follow])
+    words[numbers[begins]] |= lids[begins].astype(np.uint64) << np.uint64(32)
+    others = np.zeros((max(1, does_not.size), 32), dtype=np.uint32)
+    those = np.flatnonzero(np.isin(numbers, does_not))
+    others[np.searchsorted(does_not, numbers[those]), rows[those] % 32] = lids[those]
+    marks = (_OTHER | np.arange(does_not.size)).astype(np.uint64) << np.uint64(32)
+    words[does_not] = (words[does_not] & np.uint64(0xFFFFFFFF)) | marks
+    return LidsOfRows(words, others)
 
 
 def places_in_pages(paged: PagedRows) -> PlacesInPages:

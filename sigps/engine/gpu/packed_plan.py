@@ -22,6 +22,7 @@ def bytes_beside_packed(
     num_vertices: int,
     *,
     pushes: bool,
+    has_heads: bool,
     num_blocks: int,
 ) -> dict[str, int]:
     """Return about the bytes that a run takes beside its pages, by what they are for.
@@ -29,9 +30,10 @@ def bytes_beside_packed(
     Args:
         program: The program.
         defines: The macros that it is compiled with.
-        packed: The rows of the store.
-        num_vertices: All vertices, also those without a row.
+        packed: The rows of the store, or of a rank.
+        num_vertices: All vertices, also those without a row; on several ranks ghosts may be all that are not owned.
         pushes: Whether rows are read one by one.
+        has_heads: Whether pulls that may stop early look at heads of rows.
         num_blocks: Blocks that unpack pages side by side.
     """
     table, names = packed.table, [name for name in program.edge_columns if name in packed.columns]
@@ -54,4 +56,4 @@ def bytes_beside_packed(
         "messages": num_vertices * (2 * record + (slots + 12 if pushes else 0)) + num_vertices // 2,
         "unpacking": 4 * num_blocks * (longest + of_page),
     }
-    return found | ({"heads": bytes_of_heads(num_rows)} if pushes and stops_early else {})
+    return found | ({"heads": bytes_of_heads(num_rows)} if has_heads and stops_early else {})

@@ -68,6 +68,7 @@ class GpuPeerEngine(GpuEngine):
             has_cluster=False,
             goes_by_edge=self._goes_by_edge,
             num_peers=exchange.size,
+            pulls_alone=self._packing.pulls_alone,
             take=take,
         )
         self._fill_lease(memory)

@@ -20,7 +20,8 @@ from sigps.engine.gpu.components import link_components_ahead
 from sigps.engine.gpu.graph import GpuGraph, division_on_gpu, forget_on_gpu, graph_on_gpu
 from sigps.engine.gpu.launch import CLUSTER_DEGREE
 from sigps.engine.gpu.memory_plan import Sizes, bytes_to_walk, plan_run
-from sigps.engine.gpu.packed_edges import PackedGraph
+from sigps.engine.gpu.numbering import num_lids_of
+from sigps.engine.gpu.packed_edges import COPIED_BYTES, PackedGraph
 from sigps.engine.gpu.packed_places import bytes_beside_pages, bytes_of_heads, places_in_pages
 from sigps.engine.gpu.placed_edges import link_layout_ahead
 from sigps.engine.gpu.priority import link_buckets_ahead
@@ -61,6 +62,7 @@ class Placement:
         tiles: Whether in-edges lie in tiles (`choose_tiling`).
         is_edited: Whether rows are going to change (`edited_rows.py`).
         is_bulk: Whether all packed pages are to cross in every superstep.
+        host_bytes: What packed pages may take of the host; the others stay on disk. None for no limit.
     """
 
     program: VertexProgram
@@ -77,20 +79,29 @@ class Placement:
     tiles: Tiles
     is_edited: bool
     is_bulk: bool
+    host_bytes: int | None = None
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there are no other ranks."""
+        return self.exchange.size == 1
 
     @property
     def packing(self) -> Packing:
         """How the run goes over in-edges that stay packed."""
         if not self.subgraph.incoming.is_streamed:
             return Packing.NONE
+        if not self.is_alone:
+            return Packing.PART
         has_rows = self.subgraph.is_symmetric and (self.forced == "push" or not self.program.sends_together)
-        return Packing.PUSHED if has_rows and not self.is_bulk else Packing.PULLED
+        reads_rows = has_rows and not self.is_bulk and self.host_bytes is None
+        return Packing.PUSHED if reads_rows else Packing.PULLED
 
     @property
     def has_heads(self) -> bool:
         """Whether pulls look at heads of packed rows first."""
         stops_early = self.program.early_exit is not EarlyExit.NEVER
-        goes_in_order = self.can_wait and self.program.priority_form is not None
+        goes_in_order = self.is_alone and self.can_wait and self.program.priority_form is not None
         return self.packing is not Packing.NONE and not self.is_bulk and (stops_early or goes_in_order)
 
     @property
@@ -177,25 +188,35 @@ class Placement:
         subgraph, gpu = self.subgraph, self.gpu
         edges = subgraph.incoming
         assert isinstance(edges, StreamedEdges)
-        pulls_alone = self.packing is Packing.PULLED
+        num_lids = num_lids_of(subgraph)
+        if num_lids >= 1 << 31:
+            raise DeviceError(
+                f"{num_lids:,} vertices and ghosts are more than a part on packed edges may have, 2,147,483,647. Use "
+                "more ranks",
+                rank=self.exchange.rank,
+            )
         sizes = Sizes(
             subgraph.num_owned,
             edges.num_edges,
             edges.num_edges // HUB_DEGREE,  # at most
-            pulls_alone=pulls_alone,
+            num_lids=0 if self.is_alone else num_lids,
+            num_peers=self.exchange.size if self.has_peers else 0,
+            pulls_alone=self.packing.pulls_alone,
         )
         plan = plan_run(self._compiled(), sizes, has_cluster=False, goes_by_edge=False)
         known: list[PackedGraph] = subgraph.derived(f"packed on GPU {gpu.ordinal}", list)
         run_bytes = plan.nbytes + plan.state_bytes
         heads = bytes_of_heads(edges.rows.offsets.size - 1) if self.has_heads else 0
-        if known and known[0].column == self.column:
+        if known and (known[0].column, known[0].host_bytes) == (self.column, self.host_bytes):
             more = 0 if known[0].packed.has_heads else heads
             run_bytes_now = run_bytes + known[0].packed.scratch_bytes(gpu.num_sms) + more
             if not (self.is_limited or more) or run_bytes_now <= free_bytes():
-                return self._with_heads(known[0])
+                return self._with_heads(
+                    known[0], min(COPIED_BYTES, max(0, free_bytes() - run_bytes_now) // 8)
+                )
         known.clear()
         places = places_in_pages(edges.rows)
-        needed = bytes_beside_pages(edges, places, subgraph.num_owned, gpu.num_sms, self.column)
+        needed = bytes_beside_pages(edges, places, num_lids, gpu.num_sms, self.column)
         needed += heads
         spare = free_bytes() - needed - run_bytes
         if spare < 0:
@@ -203,13 +224,23 @@ class Placement:
                 f"the GPU has {free_bytes():,} bytes for this run, which needs {free_bytes() - spare:,} even with its "
                 "edges packed on the host. precision='single' takes less; earlier results have their fields on the "
                 "GPU while they are held",
-                rank=0,
+                rank=self.exchange.rank,
             )
         resident_bytes = spare if self.is_limited or self.stream == "auto" else 0
-        known.append(PackedGraph(subgraph, gpu, resident_bytes, self.column))
-        return self._with_heads(known[0])
+        ring_bytes = min(spare // 8, COPIED_BYTES)
+        if self._copies_pages and resident_bytes:
+            resident_bytes -= ring_bytes
+        limits: dict[str, Any] = {"host_bytes": self.host_bytes, "rank": self.exchange.rank}
+        known.append(PackedGraph(subgraph, gpu, resident_bytes, self.column, **limits))
+        return self._with_heads(known[0], ring_bytes)
 
-    def _with_heads(self, graph: PackedGraph) -> PackedGraph:
+    @property
+    def _copies_pages(self) -> bool:
+        return self.packing.pulls_alone and not self.has_heads and self.host_bytes is None
+
+    def _with_heads(self, graph: PackedGraph, ring_bytes: int) -> PackedGraph:
+        if self._copies_pages:
+            graph.packed.make_copies(self.gpu, ring_bytes)
         if self.has_heads:
             graph.make_heads()
         return graph

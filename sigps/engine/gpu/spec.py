@@ -29,6 +29,7 @@ from sigps.engine.partition.subgraph import Subgraph
 from sigps.errors import CompileError, DeviceError
 from sigps.graph.graph import Graph
 from sigps.graph.measures.neighbourhood import CountShare
+from sigps.graph.packing.unpacker import PackedRows
 from sigps.model.vertex import Vertex
 
 __all__ = ["SPEC"]
@@ -125,6 +126,7 @@ class GpuSpec(EngineSpec):
             "is_limited": options.device_memory is not None,
             "tiles": options.tiles,
             "is_bulk": options.transfer == "bulk",
+            "host_bytes": options.host_memory,
         }
         limit_memory(options.device_memory)
         given = context.executable.code, params, context.subgraph, exchange
@@ -171,7 +173,15 @@ class GpuSpec(EngineSpec):
         most_mirrored = share.edges_everywhere - share.num_edges if looks else 0  # nothing is partitioned yet
         return {"graph": needed, "walks": memory_plan.bytes_to_walk(program, share.num_edges, most_mirrored)}
 
-    def room(self, program: VertexProgram, graph: Graph, options: RunOptions) -> tuple[int, int]:
+    def room(
+        self,
+        program: VertexProgram,
+        graph: Graph,
+        options: RunOptions,
+        *,
+        num_ranks: int = 1,
+        rank_on_host: int = 0,
+    ) -> tuple[int, int]:
         from sigps.compiler.cuda.compile import compile_for_cuda
         from sigps.compiler.program import compiling
         from sigps.device.cuda import find_gpu, free_bytes
@@ -179,12 +189,14 @@ class GpuSpec(EngineSpec):
         from sigps.engine.gpu.memory_plan import Sizes, plan_run
         from sigps.kernels.cuda.lease import HUB_DEGREE
 
-        limit, num_edges = options.device_memory, graph.num_edges
-        share = Share(graph.num_vertices, num_edges, 0, graph.directed, 1, num_edges)
+        limit, num_edges = options.device_memory, -(-graph.num_edges // num_ranks)
+        num_lids = graph.num_vertices if num_ranks > 1 else 0  # at most
+        share = Share(graph.num_vertices, num_edges, 0, graph.directed, num_ranks, graph.num_edges)
         laid_out_bytes = sum(self.num_bytes(program, share).values())
         if self.missing():  # a plan of a run elsewhere
             return laid_out_bytes, _MEMORY if limit is None else limit
-        gpu, free = find_gpu(), free_bytes() if limit is None else min(free_bytes(), limit)
+        gpu = find_gpu(rank_on_host)
+        free = free_bytes() if limit is None else min(free_bytes(), limit)
         known: dict[Any, tuple[Any, Subgraph]] = graph.derived("partitions", dict)
         laid_out = (division_on_gpu(s, gpu, sorts_rows=o) for _, s in known.values() for o in (True, False))
         if limit is None and any(laid_out):
@@ -193,7 +205,8 @@ class GpuSpec(EngineSpec):
             compiled = compile_for_cuda(
                 program, graph.column_types(), narrow_ids=_are_narrow(graph), arch=gpu.arch
             )
-        plan = plan_run(compiled, Sizes(graph.num_vertices, num_edges, num_edges // HUB_DEGREE))
+        num_owned = -(-graph.num_vertices // num_ranks)
+        plan = plan_run(compiled, Sizes(num_owned, num_edges, num_edges // HUB_DEGREE, num_lids=num_lids))
         return laid_out_bytes + plan.nbytes + plan.state_bytes, free
 
     def memory_of_rank(self, rank_on_host: int, ranks_here: int) -> int | None:
@@ -301,11 +314,15 @@ class GpuSpec(EngineSpec):
 
 
 def _are_narrow(graph: Graph) -> bool:
-    """Return whether all ids that compute() sees fit 32 bits."""
-    ends = np.array([0, graph.num_vertices - 1])
-    if graph.ids.kind != "strings":
-        ends = graph.ids.to_oids(ends)  # ascending, so these two bound all
-    return bool(ends[0] > -(2**31) and ends[1] < 2**31)
+    """Return whether all ids that compute() sees fit 32 bits. Collective when a graph is first asked."""
+
+    def find() -> bool:
+        ends = np.array([0, graph.num_vertices - 1])
+        if graph.ids.kind != "strings":
+            ends = graph.ids.to_oids(ends)  # ascending, so these two bound all
+        return bool(ends[0] > -(2**31) and ends[1] < 2**31)
+
+    return graph.derived("ids fit 32 bits", find)
 
 
 class StreamingGpuSpec(GpuSpec):
@@ -318,8 +335,6 @@ class StreamingGpuSpec(GpuSpec):
         from sigps.compiler.cpu.exact import with_exact_sums
         from sigps.compiler.cuda.compile import macros_of
 
-        if graph.group.size > 1:
-            return "packed edges cross to one GPU, on one rank"
         if program.delivery is not Delivery.RECORD or program.consumption not in _COMBINED:
             return f"messages of {program.name} are not combined along edges"
         if program.reads_edges or program.reads_edge_links:
@@ -328,8 +343,18 @@ class StreamingGpuSpec(GpuSpec):
             return f"messages of {program.name} read several values of an edge"
         if options.schedule == "edge":
             return "packed edges are read vertex by vertex"
-        if options.forced == "push" and (graph.directed or options.transfer == "bulk"):
-            return "packed edges of a directed graph, and with transfer='bulk', are pulled"
+        if options.forced == "push" and (
+            graph.directed
+            or options.transfer == "bulk"
+            or graph.group.size > 1
+            or options.host_memory is not None
+        ):
+            return (
+                "packed edges of a directed graph, with transfer='bulk' or host_memory, and on several ranks are "
+                "pulled"
+            )
+        if options.host_memory is not None and graph.packed is not None and graph.packed.rows.file is None:
+            return "host_memory is of pages that are read from a file, and the store is in memory"
         if options.deterministic:
             program = with_exact_sums(program, graph.column_types())
         defines = macros_of(program, graph.column_types(), narrow_ids=_are_narrow(graph))
@@ -339,15 +364,26 @@ class StreamingGpuSpec(GpuSpec):
             return f"aggregators of {program.name} have more than {_MOST_TOTALS_BYTES} bytes"
         return ""
 
-    def bytes_beside_edges(self, program: VertexProgram, graph: Graph, options: RunOptions) -> dict[str, int]:
+    def bytes_beside_edges(
+        self, program: VertexProgram, graph: Graph, options: RunOptions, rows: PackedRows
+    ) -> dict[str, int]:
         from sigps.compiler.cuda.compile import macros_of
         from sigps.engine.gpu.packed_plan import bytes_beside_packed
 
         assert graph.packed is not None
         defines = macros_of(program, graph.column_types(), narrow_ids=_are_narrow(graph))
-        pushes = not graph.directed and not program.sends_together and options.transfer != "bulk"
-        given = program, defines, graph.packed.rows, graph.num_vertices
-        return bytes_beside_packed(*given, pushes=pushes, num_blocks=_NUM_SMS)
+        is_part = rows is not graph.packed.rows
+        searches = not program.sends_together and options.transfer != "bulk"
+        goes_by_rows = searches and options.host_memory is None
+        return bytes_beside_packed(
+            program,
+            defines,
+            rows,
+            graph.num_vertices,
+            pushes=goes_by_rows and not graph.directed and not is_part,
+            has_heads=searches,
+            num_blocks=_NUM_SMS,
+        )
 
     def lanes_obstacle(
         self,

@@ -120,7 +120,9 @@ class GpuStagedEngine(GpuEngine):
         assert self._control is not None
         if self._halo is not None and self._is_whole:
             num_bytes = self._halo.exchange(self.superstep & 1)
-            if self._graph.tiles is None:  # over tiles all is pulled, whatever was sent
+            if (
+                self._graph.tiles is None and not self._packing.pulls_alone
+            ):  # else all is pulled, whatever was sent
                 self._sender_edges = self._halo.sent_edges(self.superstep & 1)
             return num_bytes
         copier = copies_on_device() if self._exchange.on_device else BY_HOST
@@ -141,7 +143,7 @@ class GpuStagedEngine(GpuEngine):
         gpu_snapshot.fill_records(memory, compiled, parity, lids, tuple(r[ghosts] for r in records))
         have_sent[lids] = True
         memory.set_senders(parity, have_sent)
-        if graph.tiles is None:
+        if graph.tiles is None and not self._packing.pulls_alone:  # else nobody asks for a direction
             self._sender_edges = int(graph.outgoing.rows.degrees[have_sent].sum(dtype=cupy.uint64))
         return num_bytes
 
@@ -163,6 +165,7 @@ class GpuStagedEngine(GpuEngine):
         counters, direction = Counters(active=self._active), self._directions[0]
         for done in mine.stats:  # of one superstep, or none where no vertex ran
             counters.ran, counters.sent_edges, direction = done.active, done.messages, done.direction
+            counters.bytes_read, counters.blocks_skipped = done.bytes_read, done.blocks_skipped
             counters.totals = [memory.aggregate_values(self.aggregates.values)]
         return direction, counters, self._post_direct() if self._program.delivery is Delivery.DIRECT else 0
 

@@ -33,6 +33,7 @@ from sigps.errors import DeviceError
 
 __all__ = [
     "BY_EDGE",
+    "FED",
     "PEERS",
     "Packing",
     "Variant",
@@ -43,6 +44,9 @@ __all__ = [
 
 PEERS = {"SIGPS_PEERS": "1"}
 """Macros of `kernels/cuda/lease.cu` where GPUs write into each other's memory."""
+
+FED = {"SIGPS_FED": "1"}
+"""Macros where some packed pages stay on disk."""
 
 BY_EDGE = {"SIGPS_BY_EDGE": "1"}
 """Macros of the edge schedule."""
@@ -69,6 +73,13 @@ class Packing(Enum):
     """Pulls read all pages."""
     PUSHED = 2
     """They are the out-edges, too, and rows may be read where they lie."""
+    PART = 3
+    """They are those of one of several ranks; pulls read all pages."""
+
+    @property
+    def pulls_alone(self) -> bool:
+        """Whether nothing is pushed."""
+        return self in (Packing.PULLED, Packing.PART)
 
     def macros(self, compiled: CudaProgram, *, has_heads: bool) -> dict[str, str]:
         """Return what `kernels/cuda/lease.cu` is compiled with: what is read of a row is all of it."""
@@ -174,6 +185,7 @@ def _made_of(
     is_mesh: bool = False,
     in_pieces: bool = False,
     has_tile_columns: bool = False,
+    is_fed: bool = False,
 ) -> tuple[Shape, Cluster, dict[str, str]]:
     """Return the shape of a variant's blocks, its cluster, and the macros of its kernels.
 
@@ -188,7 +200,7 @@ def _made_of(
     macros = shape.macros() | cluster.macros() | (PEERS if has_peers else {})
     macros |= BY_EDGE if goes_by_edge else TILES if has_tiles else {}
     macros |= TILE_COLUMNS if has_tile_columns else {}
-    macros |= packing.macros(compiled, has_heads=has_heads)
+    macros |= packing.macros(compiled, has_heads=has_heads) | (FED if is_fed else {})
     macros |= IN_PIECES if in_pieces else {}
     return shape, cluster, macros | (TURNS if has_turns else {})
 
@@ -208,6 +220,7 @@ def load_variant(
     is_mesh: bool = False,
     in_pieces: bool = False,
     has_tile_columns: bool = False,
+    is_fed: bool = False,
 ) -> Variant:
     """Compile a program, link it into the kernels, and load these.
 
@@ -225,6 +238,7 @@ def load_variant(
         is_mesh: Whether no vertex has more out-edges than a cluster takes.
         in_pieces: Whether every row of in-edges lies in one piece, also those that a thread takes.
         has_tile_columns: Whether edges in tiles have columns whose values differ.
+        is_fed: Whether some packed pages stay on disk.
 
     Raises:
         DeviceError: If the edge schedule cannot run it, or it cannot be compiled.
@@ -248,6 +262,7 @@ def load_variant(
         is_mesh,
         in_pieces,
         has_tile_columns,
+        is_fed,
     )
     module = Module(link(compiled, "lease", gpu.arch, macros))
     if compiled.has_open_loops:

@@ -78,7 +78,7 @@ class WholeHalo:
         self._ghosts = [ghosts[a:b] for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]
         sizes = [[self._size(lids.size) for lids in of] for of in (self._halo, self._ghosts)]
         self.num_bytes = sum(sizes[0])
-        facts = [self.num_bytes, subgraph.incoming.ends.size, record_bytes, has_narrow_ids]
+        facts = [self.num_bytes, subgraph.incoming.num_edges, record_bytes, has_narrow_ids]
         gathered = exchange.gather(np.array(facts, dtype=np.int64))
         self.most_bytes, self.num_edges = int(gathered[:, 0].max()), int(gathered[:, 1].sum())
         self.is_agreed = bool((gathered[:, 2:] == gathered[0, 2:]).all())

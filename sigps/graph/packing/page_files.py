@@ -62,6 +62,11 @@ class PageFile:
             GraphError: If they are no longer there, or the disk does not give them.
         """
         words = _room_of_thread(stop - first)
+        self.read_into(words, first, page)
+        return words
+
+    def read_into(self, words: NDArray[np.uint32], first: int, page: int) -> None:
+        """Bring words of a page, from a first one on, to where they are wanted; as `read` does."""
         raw, done = words.view(np.uint8).data, 0
         try:
             while done < raw.nbytes:
@@ -72,7 +77,10 @@ class PageFile:
                 done += count
         except OSError as error:
             raise GraphError(f"{self._path}: page {page:,} cannot be read: {error.strerror}") from None
-        return words
+
+    def forget(self) -> None:
+        """Let the system's cache of files drop what was read of it."""
+        os.posix_fadvise(self._file, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def _require_length(self, where: str) -> None:
         found = os.fstat(self._file).st_size

@@ -153,22 +153,52 @@ class PackedRows:
         if not unpack_numbers(self.words_of_column(name, page), values, _scratch_of_thread().degrees):
             raise self.damaged(f"the column {name!r}", page)
 
-    def words_of_column(self, name: str, page: int) -> NDArray[np.uint32]:
+    def words_of_column(self, name: str, page: int, most: int | None = None) -> NDArray[np.uint32]:
         """Return the words of a page of a column; as `words_of_page` does."""
         column = self.columns[name]
         first, stop = int(column.begins[page]), int(column.begins[page + 1])
+        stop = stop if most is None else min(stop, first + most)
         if column.file is None:
             return column.words[first:stop]
         return column.file.read(column.first_word + first, column.first_word + stop, self.first_page + page)
 
-    def words_of_page(self, page: int) -> NDArray[np.uint32]:
-        """Return the words of a page, in room of this thread where they come from a file: until it reads the next."""
+    def words_of_page(self, page: int, most: int | None = None) -> NDArray[np.uint32]:
+        """Return the words of a page, in room of this thread where they come from a file: until it reads the next.
+
+        Args:
+            page: Its number.
+            most: Words, from the first one on; None for all.
+        """
         words = self.table.words_of(page)
+        if most is not None:
+            words = slice(words.start, min(words.stop, words.start + most))
         if self.file is None:
             return self.words[words]
         return self.file.read(
             self.first_word + words.start, self.first_word + words.stop, self.first_page + page
         )
+
+    def bring_page(self, page: int, room: NDArray[np.uint32], column: str | None) -> None:
+        """Bring the words of a page, with those of a column behind them, to the beginning of some room.
+
+        Raises:
+            GraphError: If they cannot be read.
+        """
+        own = self.table.words_of(page)
+        size = own.stop - own.start
+        if self.file is None:
+            room[:size] = self.words[own]
+        else:
+            self.file.read_into(room[:size], self.first_word + own.start, self.first_page + page)
+        if column is None:
+            return
+        values = self.columns[column]
+        first, stop = int(values.begins[page]), int(values.begins[page + 1])
+        room = room[size : size + stop - first]
+        if values.file is None:
+            room[:] = values.words[first:stop]
+        else:
+            values.file.read_into(room, values.first_word + first, self.first_page + page)
 
     def damaged(self, what: str, page: int) -> GraphError:
         """Return the error for a page that is none."""

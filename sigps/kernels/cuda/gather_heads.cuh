@@ -155,13 +155,19 @@ gather_by_heads(const Lease &lease, const NextSuperstep &now,
     __syncthreads();
     if (chain >= rows.num_chains)
       break;
-    if (arcs == 0)
-      continue;
     uint32_t page = rows.chains[chain + 1] - 1;
+    if (arcs == 0) {
+      packed::leave_out(rows, rows.chains[chain], page + 1);
+      continue;
+    }
     uint32_t first = rows.first_rows[rows.chains[chain]];
     bool spans = page != rows.chains[chain];
     uint32_t num_arcs = rows.fronts[rows.first_fronts[page] + 2];
-    if (arcs > num_arcs || (spans && is_set(rows.wanted, first))) {
+    bool is_whole = arcs > num_arcs || (spans && is_set(rows.wanted, first));
+#if SIGPS_FED
+    is_whole |= packed::is_fed(rows, page);
+#endif
+    if (is_whole) {
       gather_chain<FILTER, WANTED_ROWS>(lease, now, outbox, chain, counted);
       continue;
     }

@@ -310,11 +310,15 @@ gather_chain(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
   uint32_t page = rows.chains[chain], end_page = rows.chains[chain + 1];
   uint32_t first = rows.first_rows[page], end = rows.first_rows[end_page];
   if (ROWS == ALL_ROWS && now.retired_edges > 0 &&
-      has_retired(lease, now, first, end))
+      has_retired(lease, now, first, end)) {
+    packed::leave_out(rows, page, end_page);
     return;
+  }
   bool spans = end_page - page > 1;
-  if (spans && !is_read<ROWS>(lease, first))
+  if (spans && !is_read<ROWS>(lease, first)) {
+    packed::leave_out(rows, page, end_page - 1);
     page = end_page - 1;
+  }
   uint32_t left = lease.in.in_degrees[first];
   if (threadIdx.x == 0) {
     packed::stamp_chain(rows, chain, stamp_of(now));

@@ -143,6 +143,10 @@ write_report(const Lease &lease, const NextSuperstep &now, RankReport &mine) {
           sender_bytes;
       mine.nanoseconds = nanoseconds() - control->last_time;
       mine.fault = kept_fault(control->faults, now.superstep);
+#if SIGPS_PACKED
+      mine.num_read = 4 * lease.packed.num_read[0];
+      mine.num_skipped = lease.packed.num_chains - lease.packed.num_read[1];
+#endif
     }
   }
   if (HAS_AGGREGATES) {
@@ -185,7 +189,7 @@ __device__ inline bool wait_for_all_gpus(const Lease &lease,
   }
   Counters all{};
   Totals totals = identity_totals();
-  uint64_t slowest = 0, sum = 0, num_bytes = 0;
+  uint64_t slowest = 0, sum = 0, num_bytes = 0, num_skipped = 0, num_read = 0;
   bool has_fault = false;
   for (uint32_t first = 0; first < halo.num_ranks; first += AT_ONCE) {
     uint32_t end = min(first + AT_ONCE, halo.num_ranks);
@@ -202,6 +206,10 @@ __device__ inline bool wait_for_all_gpus(const Lease &lease,
         all.sent_edges += report.done.sent_edges;
         all.retired_edges += report.done.retired_edges;
         num_bytes += report.num_bytes;
+#if SIGPS_PACKED
+        num_skipped += report.num_skipped;
+        num_read += report.num_read;
+#endif
         slowest = max(slowest, report.nanoseconds);
         sum += report.nanoseconds;
         has_fault |= SIGPS_FAULTS && report.fault != 0;
@@ -220,7 +228,7 @@ __device__ inline bool wait_for_all_gpus(const Lease &lease,
         lost < 0)
       set_aggregates(lease, now.superstep, totals);
     has_fault |= kept_fault(lease.control->faults, now.superstep) != 0;
-    all_gpus = {num_bytes, imbalance, all, has_fault};
+    all_gpus = {num_bytes, imbalance, all, has_fault, num_skipped, num_read};
     if (HAS_AGGREGATES && SIGPS_DIRECT)
       *lease.carried =
           some_gpu_lacks_capacity(all) ? mine.totals : identity_totals();

@@ -26,7 +26,9 @@
 //   SIGPS_TURNS                  1: the run has the GPU by turns: leases end by
 //                                the clock, and leave states by gid
 //   SIGPS_PACKED                 1: in-edges stay packed; 2: they are the
-//                                out-edges, too, which may be pushed
+//                                out-edges, too, which may be pushed; 3: they
+//                                are one rank's of several, and pulled
+//   SIGPS_FED                    1: some of their pages are on disk
 //   SIGPS_HEADS                  1: pulls of these look at heads of rows first
 //   SIGPS_DEBUG                  1: traps where an invariant does not hold
 
@@ -159,6 +161,12 @@ __device__ void plan_next(const Lease &lease, const NextSuperstep &now,
     control->next.ending = NO_CAPACITY;
     return;
   }
+#if SIGPS_FED && !SIGPS_PEERS
+  if (*lease.packed.damaged != 0xffffffff) { // the host has the error
+    control->next.ending = FINISHED;
+    return;
+  }
+#endif
   if (SIGPS_DIRECT && !SIGPS_PEERS)
     done.sent_edges = *lease.in.num_direct;
   control->counters = Counters{};
@@ -288,7 +296,7 @@ __device__ void push(const Lease &lease, const NextSuperstep &now,
         count = control->num_senders.value;
         num_hubs = control->num_hubs.value;
       }
-#if SIGPS_PACKED
+#if SIGPS_PACKED == 2
       scatter_packed(lease, now, &control->num_targets.value, count, num_hubs);
 #else
       scatter(lease, now, &control->num_targets.value, count, num_hubs);
@@ -388,9 +396,15 @@ __device__ void end_superstep(const Lease &lease, const NextSuperstep &now,
     clear_ends_of_chains(lease, old);
     if (threadIdx.x == 0) {
       unsigned long long *num_read = lease.packed.num_read;
-      all_gpus.num_bytes = 4 * num_read[0];
+#if !SIGPS_PEERS
+      all_gpus.num_read = 4 * num_read[0];
       all_gpus.num_skipped = lease.packed.num_chains - num_read[1];
+#endif
       num_read[0] = num_read[1] = 0;
+#if SIGPS_FED
+      if (now.direction == PULL && now.sender_filter != SENDERS_NONE)
+        ++*lease.packed.num_sweeps;
+#endif
     }
 #endif
     if (threadIdx.x == 0 && all_there)

@@ -115,9 +115,10 @@ struct NextSuperstep {
 struct Stats {
   int64_t superstep;
   uint64_t direction, ran, messages, nanoseconds;
-  uint64_t num_bytes;   // that crossed between GPUs, or of edges from the host
+  uint64_t num_bytes;   // that crossed between GPUs
   double imbalance;     // the slowest one's time over the mean
   uint64_t num_skipped; // chains of packed pages that were not read
+  uint64_t num_read;    // bytes of packed pages that crossed from the host
 };
 
 // What several GPUs add to a superstep's statistics.
@@ -126,10 +127,10 @@ struct AllGpus {
   double imbalance;
   Counters done; // by all of them
   bool has_fault;
-  uint64_t num_skipped;
+  uint64_t num_skipped, num_read;
 };
 
-constexpr AllGpus ONE_GPU = {0, 1.0, {}, false, 0};
+constexpr AllGpus ONE_GPU = {0, 1.0, {}, false, 0, 0};
 
 // Counters that many warps increment at once lie in cache lines of their own.
 struct Counter {
@@ -186,6 +187,9 @@ struct RankReport {
   Counters done;
   uint64_t num_bytes, nanoseconds;
   uint64_t fault; // not 0: there is one
+#if SIGPS_PACKED
+  uint64_t num_skipped, num_read; // as of Stats
+#endif
   Totals totals;
 };
 

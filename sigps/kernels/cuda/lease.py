@@ -19,6 +19,7 @@ __all__ = [
     "LEASE",
     "MASTER_FAULTED",
     "NO_CAPACITY",
+    "NO_LOAD",
     "NO_VERTEX",
     "OF_SENDER",
     "OVERFLOWED",
@@ -41,7 +42,7 @@ __all__ = [
 FRONTIER_BITS, FRONTIER_LISTS, FRONTIER_DELIVERED, FRONTIER_BOTH = range(4)
 WHOLE, OVERFLOWED, PUBLISHING = 0, 1, 2
 RUNNING, FINISHED, NO_CAPACITY, UNKNOWN_TARGET, PEER_LOST, FAULTED, STOPPED, MASTER_FAULTED = range(8)
-NO_VERTEX = 0xFFFFFFFF
+NO_VERTEX = NO_LOAD = 0xFFFFFFFF
 FAULT_BITS, OF_SENDER = 24, 1 << 56
 HUB_DEGREE = 2048
 SMALL_BEFORE_SWITCH = 8
@@ -76,5 +77,5 @@ def report_bytes(num_aggregates: int) -> int:
     >>> report_bytes(0), report_bytes(9)
     (256, 384)
     """
-    words = structure("Counters").dtype.itemsize // 8 + 4 + max(1, num_aggregates)
+    words = structure("Counters").dtype.itemsize // 8 + 6 + max(1, num_aggregates)
     return -(-2 * 8 * words // 128) * 128

@@ -102,9 +102,11 @@ __device__ inline Stats stats_of(int64_t superstep, Direction direction,
                                  const AllGpus &all_gpus = ONE_GPU) {
   uint64_t began = last_time;
   last_time = nanoseconds();
-  return {superstep,          direction,           done.ran,
-          done.sent_edges,    last_time - began,   all_gpus.num_bytes,
-          all_gpus.imbalance, all_gpus.num_skipped};
+  return {superstep,          direction,
+          done.ran,           done.sent_edges,
+          last_time - began,  all_gpus.num_bytes,
+          all_gpus.imbalance, all_gpus.num_skipped,
+          all_gpus.num_read};
 }
 
 // The aggregators' next values, of what these had and the totals of a

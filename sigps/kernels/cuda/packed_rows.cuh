@@ -5,7 +5,9 @@
 //
 // Whatever a page holds, nothing outside of it is touched; the number of a page
 // that is none is in `damaged`, which is NO_PAGE otherwise. Rows are numbered
-// as local ids are; those behind the last row have no edge.
+// as local ids are; those behind the last row have no edge. With
+// SIGPS_PACKED 3 they are those of one of several ranks, from the store's row
+// first_row on: targets are rows of all ranks, and read as local ids.
 //
 //   words:       those of all pages, on the host
 //   resident:    the first num_resident of them, on the device
@@ -34,6 +36,32 @@
 //   wanted:      [num_rows / 32 rounded up]  bits: rows that heads left open
 //   wanted_arcs: [num_chains]      about what they cost, in arcs that are
 //                                  copied; zeros between pulls
+//   lids_of_rows: [num_targets / 32 rounded up]  of 32 rows that may be
+//   targets:
+//                 which have a local id, as bits, and in the upper half that of
+//                 the first of them, which the others' follow; or, where they
+//                 do not, OTHER_LIDS with a number, by which
+//   other_lids:  [numbers, 32]     has the local ids
+//
+// With SIGPS_FED some pages are on disk, and the host brings them in the order
+// in which chains are taken, a load of them after the other, again and again: a
+// sweep is what one pull reads. A load goes to the next slot of a ring. A page
+// is copied from there, or left out, once in each sweep, and a slot whose pages
+// are all done is filled again. A block that waits for a page holds no other,
+// and earlier chains have blocks that go on, so none waits for ever.
+//
+//   ring:          [num_slots, slot_words]  on the host
+//   load_of:       [num_pages]  the load of a page; NO_LOAD where it is not fed
+//   place_in_load: [num_pages]  where it begins in its slot
+//   pages_of_load: [num_loads]
+//   num_done:      [num_loads]  pages that this sweep has done; zeros between
+//   arrived:       [num_slots]  what is there, as `number_of`; the host's or
+//   the
+//                               device's, written while the kernel runs
+//   released:      [num_loads]  the last sweep that has done with it; the
+//   host's failed:        [1]          the host's: not 0 where no more comes
+//   num_sweeps:    [1]          that are over
+//
 //   damaged:     [1]
 //   num_read:    [2]               words that crossed, and chains of which some
 //                                  were read
@@ -58,6 +86,17 @@ struct PackedRows {
   const uint32_t *column_places;
   const uint32_t *chains_of;
   const uint32_t *heads;
+  const uint64_t *lids_of_rows;
+  const uint32_t *other_lids;
+  const uint32_t *ring;
+  const uint32_t *load_of;
+  const uint32_t *place_in_load;
+  const uint32_t *pages_of_load;
+  uint32_t *num_done;
+  const uint32_t *arrived;
+  uint32_t *released;
+  const uint32_t *failed;
+  uint32_t *num_sweeps;
   uint32_t *scratch;
   uint32_t *stamps;
   uint32_t *wanted;
@@ -66,11 +105,14 @@ struct PackedRows {
   unsigned long long *num_read;
   uint64_t num_resident;
   uint64_t scratch_words;
+  uint64_t slot_words;
   uint32_t page_words;  // of the scratch: the longest page that is copied
   uint32_t group_words; // of the scratch: the groups of a page
   uint32_t num_chains;
   uint32_t num_rows;
   uint32_t num_targets; // what targets must be below
+  uint32_t first_row;
+  uint32_t num_loads, num_slots;
 };
 
 namespace packed {
@@ -79,7 +121,8 @@ constexpr uint32_t WHOLE_WARP = 0xffffffff;
 constexpr uint32_t CHUNK = 1024, CODE_WORDS = 8;
 constexpr uint32_t LEAST_GAP = 1, RELATIVE = 2; // bits of word 3
 constexpr uint32_t LOADS_AHEAD = 8;
-constexpr uint32_t NO_TARGET = 0xffffffff;
+constexpr uint32_t NO_TARGET = 0xffffffff, OTHER_LIDS = 0x80000000;
+constexpr uint32_t NO_LOAD = 0xffffffff;
 
 // Where the numbers of a group are: their words, and exceptions by half words.
 struct Group {
@@ -101,6 +144,9 @@ struct Page {
   const uint2 *gaps;
   const uint32_t *gap_table; // null: it is damaged
   uint32_t number, num_arcs, flags;
+#if SIGPS_PACKED == 3
+  uint32_t first_row;
+#endif
 #ifdef SIGPS_COLUMN
   const uint32_t *column; // null: there is none
   const uint2 *numbers;   // its groups
@@ -117,6 +163,15 @@ __device__ inline uint32_t sum_up_to_lane(uint32_t value) {
     value += lane() >= step ? below : 0;
   }
   return value;
+}
+
+// Reads what the host may change while the kernel runs.
+__device__ inline uint4 load_once(const uint4 *at) {
+#if SIGPS_FED
+  return __ldcv(at);
+#else
+  return __ldcs(at);
+#endif
 }
 
 // Notes the groups of a chunk of `count` numbers that is `at` a place of its
@@ -210,6 +265,73 @@ __device__ inline void note_column(const PackedRows &rows, uint32_t number,
 }
 #endif
 
+#if SIGPS_FED
+#ifdef __CUDA_ARCH__
+__device__ inline uint32_t load_from_host(const uint32_t *at) {
+  uint32_t value;
+  asm volatile("ld.acquire.sys.global.u32 %0, [%1];"
+               : "=r"(value)
+               : "l"(at)
+               : "memory");
+  return value;
+}
+
+__device__ inline void store_to_host(uint32_t *at, uint32_t value) {
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(at), "r"(value)
+               : "memory");
+}
+#else
+__device__ uint32_t load_from_host(const uint32_t *at);
+__device__ void store_to_host(uint32_t *at, uint32_t value);
+#endif
+
+__device__ inline bool is_fed(const PackedRows &rows, uint32_t number) {
+  return rows.load_of[number] != NO_LOAD;
+}
+
+// The number of a load among those of all sweeps, from 1.
+__device__ inline uint64_t number_of(const PackedRows &rows, uint32_t load) {
+  return uint64_t(__ldcg(rows.num_sweeps)) * rows.num_loads + load + 1;
+}
+
+// Waits until a page is in its slot, and returns where. By all threads of a
+// block.
+__device__ inline const uint32_t *await_page(const PackedRows &rows,
+                                             uint32_t number) {
+  uint64_t load = number_of(rows, rows.load_of[number]);
+  uint64_t slot = (load - 1) % rows.num_slots;
+  if (threadIdx.x == 0)
+    while (load_from_host(rows.arrived + slot) != uint32_t(load))
+      if (load_from_host(rows.failed)) {
+        atomicMin(rows.damaged, number);
+        break;
+      }
+  __syncthreads();
+  return rows.ring + slot * rows.slot_words + rows.place_in_load[number];
+}
+
+// Gives a page's place back, once a sweep; by one thread.
+__device__ inline void release_page(const PackedRows &rows, uint32_t number) {
+  uint32_t load = rows.load_of[number];
+  if (load == NO_LOAD ||
+      atomicAdd(rows.num_done + load, 1u) + 1 != rows.pages_of_load[load])
+    return;
+  rows.num_done[load] = 0;
+  __threadfence();
+  store_to_host(rows.released + load, __ldcg(rows.num_sweeps) + 1);
+}
+#endif
+
+// Notes that pages are not read in this sweep; by all threads of a block.
+__device__ inline void leave_out(const PackedRows &rows, uint32_t page,
+                                 uint32_t end_page) {
+#if SIGPS_FED
+  if (threadIdx.x == 0)
+    for (; page < end_page; page++)
+      release_page(rows, page);
+#endif
+}
+
 // Opens a page; by all threads of a block.
 __device__ inline Page open_page(const PackedRows &rows, uint32_t number) {
   uint64_t first = rows.first_words[number];
@@ -218,6 +340,10 @@ __device__ inline Page open_page(const PackedRows &rows, uint32_t number) {
   const uint32_t *words = (is_resident ? rows.resident : rows.words) + first;
   uint32_t *scratch = rows.scratch + blockIdx.x * rows.scratch_words;
   __syncthreads(); // all are done with the page before
+#if SIGPS_FED
+  if (is_fed(rows, number))
+    words = await_page(rows, number);
+#endif
   if (!is_resident) {
     const uint4 *from = reinterpret_cast<const uint4 *>(words);
     uint4 *to = reinterpret_cast<uint4 *>(scratch);
@@ -227,17 +353,21 @@ __device__ inline Page open_page(const PackedRows &rows, uint32_t number) {
       uint4 taken[LOADS_AHEAD];
 #pragma unroll
       for (uint32_t k = 0; k < LOADS_AHEAD; k++)
-        taken[k] = __ldcs(from + i + k * blockDim.x);
+        taken[k] = load_once(from + i + k * blockDim.x);
 #pragma unroll
       for (uint32_t k = 0; k < LOADS_AHEAD; k++)
         to[i + k * blockDim.x] = taken[k];
     }
     for (; i < quads; i += blockDim.x)
-      to[i] = __ldcs(from + i);
+      to[i] = load_once(from + i);
     words = scratch;
     if (threadIdx.x == 0)
       atomicAdd(rows.num_read, (unsigned long long)(num_words));
     __syncthreads();
+#if SIGPS_FED
+    if (threadIdx.x == 0)
+      release_page(rows, number);
+#endif
   }
   uint32_t num_firsts = words[1], num_gaps = words[2] - num_firsts;
   uint32_t chunks = (num_firsts + CHUNK - 1) / CHUNK;
@@ -265,6 +395,9 @@ __device__ inline Page open_page(const PackedRows &rows, uint32_t number) {
   const uint32_t *gap_table = is_within ? words + table : nullptr;
   Page page = {words,    groups,  groups + chunks * 32, gap_table, number,
                words[2], words[3]};
+#if SIGPS_PACKED == 3
+  page.first_row = rows.first_row;
+#endif
 #ifdef SIGPS_COLUMN
   open_column(rows, page, front_of_column(rows, number));
   page.numbers = groups + all_chunks * 32;
@@ -316,7 +449,11 @@ __device__ inline uint32_t value_at(const Page &page, const Part &of,
     return value + (page.flags & LEAST_GAP);
   if (!(page.flags & RELATIVE))
     return value;
-  uint64_t half = value / 2, target = of.row + (value % 2 ? ~half : half);
+  uint64_t half = value / 2, row = of.row;
+#if SIGPS_PACKED == 3
+  row += page.first_row;
+#endif
+  uint64_t target = row + (value % 2 ? ~half : half);
   return target >> 32 ? NO_TARGET : uint32_t(target);
 }
 
@@ -328,6 +465,26 @@ __device__ inline uint32_t checked(const PackedRows &rows, const Page &page,
     return 0;
   }
   return target;
+}
+
+// The local id of a target. By 8 bytes for 32 rows, since the cache holds those
+// where it would not hold a number for each row.
+__device__ inline uint32_t lid_of(const PackedRows &rows, const Page &page,
+                                  uint32_t target) {
+#if SIGPS_PACKED == 3
+  uint64_t those = rows.lids_of_rows[target / 32];
+  uint32_t bits = uint32_t(those), first = uint32_t(those >> 32);
+  uint32_t bit = 1u << target % 32;
+  if ((bits & bit) == 0) {
+    atomicMin(rows.damaged, page.number);
+    return 0;
+  }
+  if (first & OTHER_LIDS)
+    return rows.other_lids[(first ^ OTHER_LIDS) * 32 + target % 32];
+  return first + __popc(bits & (bit - 1));
+#else
+  return target;
+#endif
 }
 
 // Targets that are taken at once: those of them that are there. Their numbers
@@ -373,6 +530,11 @@ __device__ inline void for_targets(const PackedRows &rows, const Page &page,
       found.targets[k] = checked(rows, page, target, before);
       before = target;
     }
+#pragma unroll
+    for (uint32_t k = 0; k < COUNT; k++) {
+      if (found.is_there[k])
+        found.targets[k] = lid_of(rows, page, found.targets[k]);
+    }
     take(found);
   }
 }
@@ -395,6 +557,11 @@ for_some_by_warp(const PackedRows &rows, const Page &page, const Part &of,
       uint32_t target = before + sum_up_to_lane(found.targets[k]);
       found.targets[k] = checked(rows, page, target, before);
       before = __shfl_sync(WHOLE_WARP, target, 31);
+    }
+#pragma unroll
+    for (uint32_t k = 0; k < COUNT; k++) {
+      if (found.is_there[k])
+        found.targets[k] = lid_of(rows, page, found.targets[k]);
     }
     take(found);
   }
@@ -470,6 +637,9 @@ for_part_in_place(const PackedRows &rows, uint32_t number, const Part &of,
   uint32_t of_first = of.part / CHUNK, num_read = 0;
   Page page = {words,  groups,   groups,  front + front[6],
                number, front[2], front[3]};
+#if SIGPS_PACKED == 3
+  page.first_row = rows.first_row;
+#endif
   page.firsts = groups + 32 - of.part / 32;
 #ifdef SIGPS_COLUMN
   const uint32_t *of_column = front_of_column(rows, number);

@@ -9,7 +9,7 @@
 #include "gather_packed.cuh"
 #include "scatter.cuh"
 
-#if SIGPS_PACKED && SIGPS_NEUTRAL
+#if SIGPS_PACKED == 2 && SIGPS_NEUTRAL
 namespace sigps {
 
 constexpr uint32_t ROW_OF_BLOCK = 4096;

@@ -71,6 +71,12 @@ def test_runs_over_tiles_go_on_from_logs(transport: str, mpirun: str, tmp_path: 
     assert "3 runs over tiles went on" in run_script(mpirun, 2, "tiles_logs", transport, str(tmp_path))
 
 
+@pytest.mark.parametrize("transport", ["peer", "mpi"])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks_stream_packed_edges(transport: str, ranks: int, mpirun: str, tmp_path: Path) -> None:
+    assert "30 streamed runs agree" in run_script(mpirun, ranks, "packed", transport, str(tmp_path))
+
+
 @pytest.mark.parametrize("transport", ["peer", "nccl"])
 def test_runs_go_on_from_logs(transport: str, mpirun: str, tmp_path: Path) -> None:
     skip_without_gpus(2 if transport == "nccl" else 1)

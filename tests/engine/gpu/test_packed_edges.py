@@ -6,6 +6,7 @@ import errno
 import functools
 import importlib.util
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from battery import BATTERY
 from host_kernels import host_kernels
 from plain_pages import read_rows
 from team_programs import walking_program
+from thread_group import ThreadGroup, run_ranks
 
 import sigps
 from sigps import inf
@@ -24,6 +26,7 @@ from sigps.apps import BFS, SSSP, WCC, KCore, PageRank
 from sigps.apps.sssp import Path as Way
 from sigps.compiler.cuda.compile import c_type, compile_for_cuda, link
 from sigps.compiler.frontend.analysis import analyse
+from sigps.engine.gpu import packed_edges, placement
 from sigps.engine.gpu.launch import WIDE
 from sigps.engine.gpu.packed_edges import NO_PAGE
 from sigps.engine.gpu.packed_places import (
@@ -33,7 +36,8 @@ from sigps.engine.gpu.packed_places import (
     order_of_chains,
     places_in_pages,
 )
-from sigps.engine.gpu.variant import Packing
+from sigps.engine.gpu.page_feed import PageFeed
+from sigps.engine.gpu.variant import FED, PEERS, Packing
 from sigps.errors import CompileError, ConfigError, DeviceError, GraphError
 from sigps.graph.formats.packed_store import save_packed
 from sigps.graph.packing.packer import PackableRows
@@ -274,6 +278,177 @@ def test_searches_on_packed_edges_equal_the_interpreter(
             np.testing.assert_array_equal(np.asarray(found[field]), np.asarray(expected[field]))
 
 
+ON_RANKS = [PageRank(iterations=4), BFS(source=0), WCC(), KCore(), SSSP(source=0)]
+
+
+def on_ranks(size: int, program: sigps.Vertex, folder: Path, **options: Any) -> sigps.Result:
+    """Return rank 0's result of a run on packed edges on so many ranks, none of which has edges in memory."""
+
+    def work(group: ThreadGroup) -> tuple[sigps.Result, bool]:
+        stored = sigps.load(folder, group=group)
+        return sigps.run(program, stored, device="cuda", **options), stored.is_laid_out
+
+    found = run_ranks(size, work)
+    assert not any(is_laid_out for _, is_laid_out in found)
+    return found[0][0]
+
+
+@pytest.mark.parametrize("has_nccl", [False, True])
+@pytest.mark.parametrize("order", ["given", "degree"])
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("program", ON_RANKS, ids=lambda program: type(program).__name__)
+def test_ranks_stream_their_own_pages(
+    program: sigps.Vertex,
+    ranks: int,
+    order: Any,
+    has_nccl: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = BATTERY["weight_ties" if isinstance(program, SSSP) else "skewed"].build().undirected(simple=True)
+    save_packed(made, tmp_path / "store", order=order, page_arcs=8)
+    expected = sigps.run(program, sigps.load(tmp_path / "store"), device="python")
+    host_gpu.use_host_as_gpu(monkeypatch, has_nccl=has_nccl)
+    packed = sigps.load(tmp_path / "store").packed
+    assert packed is not None
+    rows = packed.rows
+    for more in ({}, {"transfer": "bulk"}, {"device_memory": "1GB"}):
+        found = on_ranks(ranks, program, tmp_path / "store", stream="always", **more)
+        read = [s.bytes_read for s in found.stats]
+        if "device_memory" in more:  # all pages are on the device
+            assert not any(read)
+        elif isinstance(program, PageRank):
+            assert read[1] == rows.words.nbytes
+        for field in expected.fields:
+            np.testing.assert_allclose(np.asarray(found[field]), np.asarray(expected[field]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("graph", ["directed_cycle", "one_vertex", "only_isolated", "string_ids"])
+def test_ranks_some_of_which_have_no_page(
+    graph: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_packed(BATTERY[graph].build(), tmp_path / "store", page_arcs=8)
+    expected = sigps.run(PageRank(iterations=4), sigps.load(tmp_path / "store"), device="python")
+    host_gpu.use_host_as_gpu(monkeypatch)
+    found = on_ranks(3, PageRank(iterations=4), tmp_path / "store", stream="always")
+    np.testing.assert_allclose(found["rank"], expected["rank"], rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", ["given", "degree"])
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize(
+    "program",
+    [PageRank(iterations=4), BFS(source=0), SSSP(source=0)],
+    ids=lambda program: type(program).__name__,
+)
+def test_pages_that_the_host_may_not_hold_come_from_disk(
+    program: sigps.Vertex, ranks: int, order: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = sigps.generate("rmat", scale=6, seed=1, weights="random").undirected(simple=True)
+    save_packed(made, tmp_path / "store", order=order, page_arcs=8)
+    expected = sigps.run(program, sigps.load(tmp_path / "store"), device="python")
+    host_gpu.use_host_as_gpu(monkeypatch)
+    stored = sigps.load(tmp_path / "store")
+    assert stored.packed is not None
+    reads = list[int]()
+    bring = PackedRows.bring_page
+    monkeypatch.setattr(PackedRows, "bring_page", lambda *given: (reads.append(given[1]), bring(*given))[1])
+    limit = 4 * 2 * int(np.diff(stored.packed.rows.table.words.astype(int)).max()) * 6
+    for more in ({}, {"transfer": "bulk"}):
+        reads.clear()
+        found = on_ranks(ranks, program, tmp_path / "store", stream="always", host_memory=limit, **more)
+        assert len(reads) > 2 * len(set(reads)) > 0  # again in each superstep
+        for field in expected.fields:
+            np.testing.assert_allclose(np.asarray(found[field]), np.asarray(expected[field]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", ["given", "degree"])
+def test_copies_bring_pages_where_all_are_read(
+    order: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = sigps.generate("rmat", scale=6, seed=1, weights="random").undirected(simple=True)
+    save_packed(made, tmp_path / "store", order=order, page_arcs=8)
+    host_gpu.use_host_as_gpu(monkeypatch)
+    for name, number in {"COPIED_BYTES": 6000, "_COPIED_SLOTS": 6}.items():
+        monkeypatch.setattr(packed_edges, name, number)
+    monkeypatch.setattr(placement, "COPIED_BYTES", 6000)
+    graph = sigps.load(tmp_path / "store")
+    fills, work = list[int](), PageFeed._work
+    monkeypatch.setattr(PageFeed, "_work", lambda *given: (fills.append(given[1]), work(*given))[1])
+    for program in (PageRank(iterations=5), BFS(source=0), PageRank(iterations=5)):
+        expected = sigps.run(program, graph, device="python")
+        fills.clear()
+        found = sigps.run(program, graph, device="cuda", stream="always")
+        assert bool(fills) == isinstance(program, PageRank)
+        assert sum(s.bytes_read for s in found.stats) > 0
+        for field in expected.fields:
+            np.testing.assert_allclose(np.asarray(found[field]), np.asarray(expected[field]), rtol=1e-12)
+
+
+def test_what_the_disk_does_not_give_in_the_middle_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_packed(BATTERY["skewed"].build(), tmp_path / "store", page_arcs=8)
+    host_gpu.use_host_as_gpu(monkeypatch)
+    bring, reads = PackedRows.bring_page, list[int]()
+
+    def fail(rows: PackedRows, page: int, *given: Any) -> None:
+        reads.append(page)
+        if len(reads) > 100:
+            raise GraphError(f"page {page:,} cannot be read")
+        bring(rows, page, *given)
+
+    monkeypatch.setattr(PackedRows, "bring_page", fail)
+    graph = sigps.load(tmp_path / "store")
+    with pytest.raises(GraphError, match="cannot be read"):
+        sigps.run(PageRank(iterations=30), graph, device="cuda", stream="always", host_memory="2KB")
+    with pytest.raises(DeviceError, match="through 1,024 bytes of this host's memory at least"):
+        sigps.run(PageRank(iterations=30), graph, device="cuda", stream="always", host_memory=1000)
+    with pytest.raises(ConfigError, match=r"host_memory is of packed pages.*transfer= says"):
+        sigps.run(PageRank(), graph, device="cuda", transfer="rows", host_memory="2KB")
+
+
+def test_what_ranks_cannot_stream_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host_gpu.use_host_as_gpu(monkeypatch)
+    made = BATTERY["skewed"].build()
+    save_packed(made, tmp_path / "store", page_arcs=8)
+    plain = "edges that cross to GPUs packed"
+
+    def refused(match: str, program: sigps.Vertex, **options: Any) -> None:
+        with pytest.raises(ConfigError, match=match):
+            on_ranks(2, program, tmp_path / "store", **options)
+
+    always: dict[str, Any] = {"stream": "always"}
+    refused(f"{plain}, and BFS searches a directed graph", BFS(source=0), **always)
+    refused("on several ranks are pulled", PageRank(), direction="push", **always)
+    refused(f"{plain}, and transfer= says", PageRank(), transfer="rows", **always)
+    refused(f"{plain}, and stream= says", PageRank(), stream="never", device_memory="1GB")
+    with pytest.raises(ConfigError, match="needs device='cuda'; this run has 'auto'"):
+        run_ranks(
+            2, lambda g: sigps.run(PageRank(), sigps.load(tmp_path / "store", group=g), device_memory="1GB")
+        )
+
+
+def test_ranks_stream_by_themselves_where_edges_do_not_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_packed(sigps.generate("rmat", scale=11, seed=1), tmp_path / "store", page_arcs=512)
+    host_gpu.use_host_as_gpu(monkeypatch)
+    program = PageRank(iterations=2)
+    expected = sigps.run(program, sigps.load(tmp_path / "store"), device="python")
+    fits = run_ranks(
+        2, lambda group: sigps.run(program, sigps.load(tmp_path / "store", group=group), device="cuda")
+    )[0]
+    assert fits.stats[1].bytes_read == 0
+    with pytest.raises(DeviceError, match="even with its edges packed") as caught:
+        on_ranks(2, program, tmp_path / "store", device_memory="700KB")
+    least = int(re.search(r"needs ([\d,]+)", str(caught.value))[1].replace(",", ""))  # type: ignore[index]
+    streamed = on_ranks(2, program, tmp_path / "store", device_memory=least + 20_000)
+    assert streamed.stats[1].bytes_read > 0
+    for found in (fits, streamed):
+        np.testing.assert_allclose(found["rank"], expected["rank"], rtol=1e-12)
+
+
 def test_what_cannot_cross_packed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host_gpu.use_host_as_gpu(monkeypatch)
     graph = BATTERY["skewed"].build().undirected()
@@ -339,6 +514,16 @@ def test_kernels_over_packed_edges_link() -> None:
         assert b"run_lease" in link(compiled, "lease", "sm_90", macros)
 
 
+@pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda.core is not installed")
+@pytest.mark.parametrize("program", [BFS(source=0), Counted(source=0)], ids=["BFS", "Counted"])
+def test_kernels_over_packed_edges_of_peers_link(program: sigps.Vertex) -> None:
+    compiled = compile_for_cuda(
+        analyse(program, "double"), {"weight": np.dtype(np.uint8)}, narrow_ids=True, arch="sm_90"
+    )
+    macros = WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | Packing.PART.macros(compiled, has_heads=True)
+    assert b"run_lease" in link(compiled, "lease", "sm_90", macros | PEERS | FED)
+
+
 SEARCHES = [BFS(source=1), WCC(), KCore(), SSSP(source=1)]
 
 
@@ -388,6 +573,30 @@ def test_searches_read_rows_and_pages(
             )
         assert sum(s.bytes_read for s in found.stats) > 0 or more is limit, (program, more)
         assert sum(s.blocks_skipped for s in found.stats) > 0
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("order", "scale", "page_arcs"), [("given", 12, 64), ("degree", 16, 1 << 13)])
+@pytest.mark.parametrize(
+    "program", [PageRank(iterations=5), *SEARCHES], ids=lambda program: type(program).__name__
+)
+def test_pages_come_from_disk(
+    program: sigps.Vertex, order: Any, scale: int, page_arcs: int, tmp_path: Path
+) -> None:
+    made = sigps.generate("rmat", scale=scale, seed=3, weights="random").undirected(simple=True)
+    save_packed(made, tmp_path / "store", order=order, page_arcs=page_arcs)
+    graph = sigps.load(tmp_path / "store")
+    assert graph.packed is not None
+    expected = sigps.run(program, graph, device="cpu")
+    longest = int(np.diff(graph.packed.rows.table.words.astype(int)).max())
+    for limit in (graph.packed.rows.words.nbytes // 2, 4 * 2 * longest * 5):
+        for more in ({}, {"transfer": "bulk"}):
+            stored = sigps.load(tmp_path / "store")
+            found = sigps.run(program, stored, device="cuda", stream="always", host_memory=limit, **more)
+            assert sum(s.bytes_read for s in found.stats) > 0
+            for field in expected.fields:
+                mine, theirs = np.asarray(found[field]), np.asarray(expected[field])
+                np.testing.assert_allclose(mine, theirs, rtol=1e-9, err_msg=f"{field} {limit} {more}")
 
 
 TAKEN = ["wcc", "bfs", "reach", "floods", "gathers", "sssp", "product", "climb"]

@@ -32,7 +32,9 @@ def test_it_is_about_what_is_taken(program: sigps.Vertex, order: str, tmp_path: 
     derived, n = analyse(program, "double"), graph.num_vertices
     pushes = not derived.sends_together
     defines = macros_of(derived, graph.column_types(), narrow_ids=True)
-    planned = bytes_beside_packed(derived, defines, graph.packed.rows, n, pushes=pushes, num_blocks=132)
+    planned = bytes_beside_packed(
+        derived, defines, graph.packed.rows, n, pushes=pushes, has_heads=pushes, num_blocks=132
+    )
     edges = StreamedEdges(PagedRows(graph.packed.rows, 1), n)
     taken = bytes_beside_pages(edges, places_in_pages(edges.rows), n, 132, None)
     compiled = compile_for_cuda(derived, graph.column_types(), narrow_ids=True, arch="sm_90")

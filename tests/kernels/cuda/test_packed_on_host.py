@@ -17,10 +17,13 @@ from sigps.engine.gpu.packed_places import (
     NUM_HEADS,
     first_words,
     front_words,
+    lids_of_rows,
     order_of_chains,
     places_in_pages,
     scratch_words,
 )
+from sigps.engine.gpu.page_feed import PageFeed, cut_loads
+from sigps.engine.gpu.variant import Packing
 from sigps.graph.packing.packer import PackableRows
 from sigps.graph.packing.paged import PagedRows
 from sigps.graph.packing.unpacker import PackedColumn, PackedRows
@@ -62,15 +65,32 @@ extern "C" void run(uint32_t way, void *edges, void *packed, uint32_t num_owned,
 }
 """
 
+OF_HOST = """
+template <class T> static T __ldcv(const T *at) { return *at; }
+template <class T> static T __ldcg(const T *at) { return *at; }
+static void __threadfence() {}
+namespace sigps { namespace packed {
+inline uint32_t load_from_host(const uint32_t *at) { return __atomic_load_n(at, __ATOMIC_ACQUIRE); }
+inline void store_to_host(uint32_t *at, uint32_t value) { __atomic_store_n(at, value, __ATOMIC_RELEASE); }
+}}
+"""
+"""What kernels call where pages come from disk."""
+
+PUSH = "scatter_packed(lease, now, &num_targets, num_senders, num_hubs)"
+
 
 @functools.cache
-def library(column: str) -> ctypes.CDLL:
+def library(column: str, packing: Packing = Packing.PUSHED, *, is_fed: bool = False) -> ctypes.CDLL:
     parts = [(SUPPORT / "host_threads.hpp").read_text()]
     parts += [text_of("edges.cuh"), text_of("packed_rows.cuh")]
     parts += [(SUPPORT / "host_packed.hpp").read_text(), text_of("gather.cuh")]
     parts += [text_of(f"{name}.cuh") for name in ("gather_packed", "gather_heads", "scatter_packed")]
-    macros = {"SIGPS_THREADS": THREADS, "SIGPS_HEADS": 1}
-    return library_of([*parts, RUN], macros | ({"SIGPS_COLUMN": column} if column else {}))
+    macros = {"SIGPS_THREADS": THREADS, "SIGPS_HEADS": 1, "SIGPS_PACKED": packing.value}
+    if is_fed:
+        parts.insert(1, OF_HOST)
+        macros |= {"SIGPS_FED": 1}
+    run = RUN if packing is Packing.PUSHED else RUN.replace(PUSH, "")
+    return library_of([*parts, run], macros | ({"SIGPS_COLUMN": column} if column else {}))
 
 
 def drawn(num_rows: int, page_arcs: int, column: Any, rng: np.random.Generator) -> tuple[Any, list[Any], Any]:
@@ -225,3 +245,167 @@ def test_messages_are_those_of_a_walk_along_all_edges(
     assert touched == np.count_nonzero(arrays["stamps"])
     assert touched <= len(paged.chains)
     assert not arrays["wanted_arcs"].any()
+
+
+@pytest.mark.parametrize("way", ["pages", "heads"])
+@pytest.mark.parametrize(("num_rows", "page_arcs"), [(90, 32), (3000, 1 << 10)])
+def test_a_part_of_the_rows_reads_records_by_local_ids(num_rows: int, page_arcs: int, way: str) -> None:
+    """Rows in the middle of all; their ends have local ids in the order of rows, except those of some 32."""
+    rng = np.random.default_rng(num_rows + page_arcs)
+    (whole, _), rows, _ = drawn(num_rows, page_arcs, None, rng)
+    cuts = whole.first_rows[[len(whole.chains) // 3, 2 * len(whole.chains) // 3]].tolist()
+    paged = PagedRows(whole.packed.part(range(*cuts)), 1)
+    first, own = cuts[0], rows[cuts[0] : cuts[1]]
+    num_own = len(own)
+    ends = np.unique(np.concatenate(own))
+    ghosts = ends[(ends < first) | (ends >= cuts[1])]
+    ghost_lids = -(-num_own // 32) * 32 + np.arange(ghosts.size)
+    ghost_lids[ghosts.size // 2 :] += 32 + ghosts.size // 2  # two ranks', or hot ones and others
+    local = {row: row - first for row in range(*cuts)} | dict(
+        zip(ghosts.tolist(), ghost_lids.tolist(), strict=True)
+    )
+    here = np.array(sorted(local))
+    lids = lids_of_rows(here, np.array([local[row] for row in here.tolist()], np.uint32), num_rows)
+    packed, arrays = structure((paged, paged.packed.words), None, paged.packed.table.num_pages // 3)
+    others = lids.others.ravel()
+    packed["lids_of_rows"], packed["other_lids"] = lids.words.ctypes.data, others.ctypes.data
+    packed["num_targets"], packed["first_row"] = num_rows, paged.packed.first_row
+    num_lids = -(-int(max(local.values()) + 1) // 32) * 32
+    degrees, status = np.zeros(num_lids, np.uint32), np.ones(num_lids, np.uint8)
+    degrees[:num_own] = [row.size for row in own]
+    has_sent = rng.random(num_lids) < 0.3
+    records = np.full(num_lids, 21, np.uint64) if way == "heads" else np.arange(num_lids, dtype=np.uint64) + 1
+    sent = np.packbits(has_sent, bitorder="little").view(np.uint32)
+    next_sent, found = np.zeros(num_lids // 32, np.uint32), np.zeros((num_lids, 2), np.uint64)
+    if way == "heads":
+        gids = np.zeros(num_lids, np.uint32)
+        gids[list(local.values())] = list(local)
+        given = packed, degrees, gids, np.zeros(1, np.uint32), arrays["heads"]
+        macros = {"SIGPS_PACKED": str(Packing.PART.value)}
+        host_kernels("heads", macros)["find_heads_block_mapped"].launch(1, THREADS, given)
+        for row, heads in zip(own, arrays["heads"].tolist(), strict=True):
+            smallest = [local[end] for end in np.unique(row)[:NUM_HEADS].tolist()]
+            named = list(dict.fromkeys(head for head in heads if head != NO_PAGE))
+            assert named == smallest[: len(named)]
+            assert len(named) == len(smallest) or len(set(heads)) < NUM_HEADS
+    library("", Packing.PART).run(
+        ctypes.c_uint32(["pages", "heads"].index(way)),
+        address(np.zeros((), EDGES)),
+        address(packed),
+        *(ctypes.c_uint32(x) for x in (num_own, SOME_SENT)),
+        *(address(a) for a in (degrees, status, sent, next_sent, records, np.zeros(1, np.uint32))),
+        *(ctypes.c_uint32(0) for _ in range(2)),
+        address(found),
+    )
+    assert arrays["damaged"][0] == NO_PAGE
+    for v, row in enumerate(own):
+        senders = [local[end] for end in row.tolist() if has_sent[local[end]]]
+        assert int(found[v, 1]) & 0xFFFFFFFF == (3 if senders else 0)
+        if way == "pages":
+            assert int(found[v, 0]) == sum(2 * int(records[u]) for u in senders)
+
+
+def test_a_target_without_a_local_id_is_damage() -> None:
+    (whole, words), _, _ = drawn(90, 32, None, np.random.default_rng(1))
+    packed, arrays = structure((whole, words), None, 0)
+    lids = lids_of_rows(np.arange(80), np.arange(80, dtype=np.uint32), 90)
+    others = lids.others.ravel()
+    packed["lids_of_rows"], packed["other_lids"] = lids.words.ctypes.data, others.ctypes.data
+    degrees = np.zeros(128, np.uint32)
+    degrees[:90] = np.diff(whole.offsets)
+    given = packed, degrees, np.arange(128, dtype=np.uint32), np.zeros(1, np.uint32), arrays["heads"]
+    macros = {"SIGPS_PACKED": str(Packing.PART.value)}
+    host_kernels("heads", macros)["find_heads_block_mapped"].launch(1, THREADS, given)
+    assert arrays["damaged"][0] != NO_PAGE
+
+
+@pytest.mark.parametrize("num_slots", [4, 200])
+@pytest.mark.parametrize("way", ["pages", "heads"])
+def test_pages_are_read_from_a_ring_that_threads_fill(way: str, num_slots: int) -> None:
+    """Several sweeps of a graph of which a third is on the device, and one on the host; some chains are left out."""
+    rng = np.random.default_rng(5)
+    (paged, words), rows, _ = drawn(3000, 1 << 10, None, rng)
+    num_pages = paged.packed.table.num_pages
+    first_fed = 2 * num_pages // 3
+    packed, arrays = structure((paged, words), None, num_pages // 3)
+    begins = first_words(paged.packed, None)
+    order = [page for chain in arrays["order"].tolist() for page in paged.chains[chain] if page >= first_fed]
+    sizes = np.diff(begins)
+    loads = cut_loads(order, sizes, int(sizes.max()) + 500)
+    num_loads = len(loads.pages)
+    assert 2 * 4 < num_loads < 100
+    ring = np.zeros((num_slots, loads.slot_words), np.uint32)
+    arrived, released, done = (np.zeros(size, np.uint32) for size in (num_slots, num_loads, num_loads))
+    failed, sweeps = np.zeros(1, np.uint32), np.zeros(1, np.uint32)
+    counts = np.array([len(pages) for pages in loads.pages], np.uint32)
+    arrays["on_host"][int(begins[first_fed] - begins[num_pages // 3]) :] = 0  # is nowhere but in the ring
+    kept = {"ring": ring, "load_of": loads.load_of, "place_in_load": loads.places, "pages_of_load": counts}
+    kept |= {
+        "num_done": done,
+        "arrived": arrived,
+        "released": released,
+        "failed": failed,
+        "num_sweeps": sweeps,
+    }
+    for name, array in kept.items():
+        packed[name] = array.ctypes.data
+    packed["num_loads"], packed["num_slots"], packed["slot_words"] = num_loads, num_slots, loads.slot_words
+    brought = list[int]()
+
+    def fill(load: int, slot: int, number: int) -> None:
+        for page in loads.pages[load]:
+            brought.append(page)
+            at = int(loads.places[page])
+            ring[slot, at : at + sizes[page]] = words[begins[page] : begins[page + 1]]
+        arrived[slot] = number
+
+    feed = PageFeed(loads, num_slots, released, failed, fill, 2)
+    padded = -(-3000 // 32) * 32
+    degrees = np.zeros(padded, np.uint32)
+    degrees[:3000] = [row.size for row in rows]
+    if way == "heads":
+        given = packed, degrees, np.arange(3000, dtype=np.uint32), np.zeros(1, np.uint32), arrays["heads"]
+        with feed.running(0):
+            run_fed("heads", given)
+        sweeps[0] += 1
+    status = np.ones(padded, np.uint8)
+    left_out = paged.chains[int(np.searchsorted(paged.first_rows, 2500))]
+    for turn in range(3):
+        if turn == 2:  # a chain all of whose vertices have retired
+            status[
+                paged.packed.table.first_rows[left_out[0]] : int(paged.packed.table.end_rows[left_out[-1]])
+            ] = 2
+        has_sent = rng.random(padded) < 0.3
+        records = (
+            np.full(padded, 21, np.uint64)
+            if way == "heads"
+            else rng.integers(0, 99, padded).astype(np.uint64)
+        )
+        sent = np.packbits(has_sent, bitorder="little").view(np.uint32)
+        next_sent, found = np.zeros(padded // 32, np.uint32), np.zeros((padded, 2), np.uint64)
+        with feed.running(int(sweeps[0])):
+            library("", Packing.PUSHED, is_fed=True).run(
+                ctypes.c_uint32(["pages", "heads"].index(way)),
+                address(np.zeros((), EDGES)),
+                address(packed),
+                *(ctypes.c_uint32(x) for x in (3000, SOME_SENT)),
+                *(address(a) for a in (degrees, status, sent, next_sent, records, np.zeros(1, np.uint32))),
+                *(ctypes.c_uint32(0) for _ in range(2)),
+                address(found),
+            )
+        sweeps[0] += 1
+        assert (arrays["damaged"][0], failed[0]) == (NO_PAGE, 0)
+        assert released.tolist() == [int(sweeps[0])] * num_loads
+        assert not done.any()
+        for v, row in enumerate(rows):
+            senders = row[has_sent[row]] if status[v] != 2 else row[:0]
+            assert int(found[v, 1]) & 0xFFFFFFFF == (3 if senders.size else 0)
+            if way == "pages":
+                assert int(found[v, 0]) == int(2 * records[senders].sum())
+    assert set(brought) == set(order)
+
+
+def run_fed(file: str, given: Any) -> None:
+    """Launch the kernel of heads with pages from a ring."""
+    kernels = host_kernels(file, {"SIGPS_FED": "1"})
+    kernels["find_heads_block_mapped"].launch(1, THREADS, given)
