@@ -177,5 +177,9 @@ static void append(T *list, uint32_t *count, bool appends, const T &value) {
   if (appends)
     list[atomicAdd(count, 1u)] = value;
 }
+static void list_target(const Lease &lease, const NextSuperstep &,
+                        uint32_t *num_targets, bool is_first, uint32_t target) {
+  append(lease.targets, num_targets, is_first, target);
+}
 
 } // namespace sigps
