@@ -195,10 +195,10 @@ def _decide_on_gpu(
                 f"beside a GPU host_memory is of packed pages, which come from disk where it ends, and {why}"
                 ". Leave it out"
             )
-        if num_ranks > 1 and (options.stream == "always" or options.device_memory is not None):
+        if num_ranks > 1 and options.stream == "always":
             raise ConfigError(
-                f"on several ranks device_memory and stream='always' are of edges that cross to GPUs packed, and {why}"
-                ". Leave them out, or run on one rank"
+                f"on several ranks stream='always' is of edges that cross to GPUs packed, and {why}"
+                ". Leave it out, or run on one rank"
             )
         return None
     assert derived is not None

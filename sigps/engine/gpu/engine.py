@@ -218,11 +218,6 @@ class GpuEngine:
         return self._subgraph.incoming.is_streamed
 
     @property
-    def _copies_pages(self) -> bool:
-        """Whether copies may bring packed pages: where all are read, in order."""
-        return self._packing.pulls_alone and not self._placed.has_heads
-
-    @property
     def _pages(self) -> PackedEdges:
         assert isinstance(self._graph, PackedGraph)
         return self._graph.packed
@@ -497,7 +492,7 @@ class GpuEngine:
         self._lease["small_frontier_places"] = cluster.places
         blocks, cache = self._shape_of(variant)
         if self._is_packed and self._num_readers != blocks:
-            self._lease["packed"], self._reading = self._pages.reader(blocks, copies=self._copies_pages)
+            self._lease["packed"], self._reading = self._pages.reader(blocks)
             self._num_readers = blocks
         lease = self._lease
         lease["num_cached_records"], lease["num_cached_bits"] = cache.num_records, cache.num_bits
@@ -563,7 +558,7 @@ class GpuEngine:
 
     def _feeding(self) -> contextlib.AbstractContextManager[None]:
         """Bring packed pages from disk during a launch, where some are there."""
-        return self._pages.feeding(copies=self._copies_pages) if self._is_packed else contextlib.nullcontext()
+        return self._pages.feeding() if self._is_packed else contextlib.nullcontext()
 
     def _watching(self) -> contextlib.AbstractContextManager[None]:
         """Watch a launch whose loops may never end."""
@@ -614,7 +609,7 @@ class GpuEngine:
                     is_mesh,
                     in_pieces=self._is_edited,
                     has_tile_columns=has_columns,
-                    is_fed=self._is_packed and self._pages.takes_feed(copies=self._copies_pages),
+                    is_fed=self._is_packed and self._pages.is_fed,
                 )
         return known[key]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sigps.account import spent_on
 from sigps.device.cpu import available_cores
-from sigps.device.cuda import Gpu, Kernel, Module, check_fits, fits
+from sigps.device.cuda import Gpu, Kernel, Module, check_fits
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.layout import Rows
 from sigps.engine.gpu.numbering import Numbering
@@ -42,7 +42,7 @@ from sigps.errors import DeviceError
 from sigps.host_memory import available_memory
 from sigps.kernels.cuda.lease import EDGES, HUB_DEGREE, PACKED_ROWS
 
-__all__ = ["COPIED_BYTES", "NO_PAGE", "PackedEdges", "PackedGraph"]
+__all__ = ["NO_PAGE", "PackedEdges", "PackedGraph"]
 
 NO_PAGE = 0xFFFFFFFF
 """What `damaged` is where no page is."""
@@ -86,13 +86,11 @@ class PackedEdges:
 
         self._edges, packed = edges, edges.rows.packed
         self._of_feed: dict[str, Any] = {}
-        self._is_copied = False
         table = packed.table
         words = first_words(packed, column)
         self.num_words = int(words[-1])
         num_resident = int(np.searchsorted(words, resident_bytes // 4, side="right")) - 1
         self.num_resident = int(words[num_resident])
-        self._first_words, self._num_resident_pages = words, num_resident
         ring = _ring_of(words, num_resident, host_bytes, rank)
         num_held = table.num_pages if ring is None else ring.first_page
         on_host = 4 * (int(words[num_held]) - self.num_resident)
@@ -172,39 +170,6 @@ class PackedEdges:
         self._scratch_words = scratch_words(packed, places, column, num_resident)
         self._heads: Any = None
 
-    def make_copies(self, gpu: Gpu, num_bytes: int) -> None:
-        """Let copies bring pages from the host to a ring on the device, unless they do, or it takes more than that."""
-        import cupy
-
-        words, first = self._first_words, self._num_resident_pages
-        if self._feed is not None or first + 1 >= words.size:
-            return
-        longest = int(np.diff(words[first:]).max())
-        load_words = max(longest, min(_COPIED_WORDS, num_bytes // 4 // _COPIED_SLOTS))
-        num_slots = num_bytes // 4 // load_words
-        if num_slots < _LEAST_SLOTS or not fits(num_bytes):
-            return
-        loads = cut_loads(range(first, words.size - 1), np.diff(words), load_words)
-        ring = cupy.empty(num_slots * loads.slot_words, dtype=cupy.uint32)
-        arrived = cupy.zeros(num_slots, dtype=cupy.uint32)
-        pinned = cupy.cuda.alloc_pinned_memory(4 * num_slots)
-        numbers = np.frombuffer(pinned, np.uint32, num_slots)
-        stream, to_device = cupy.cuda.Stream(non_blocking=True), cupy.cuda.runtime.memcpyHostToDevice
-
-        def fill(load: int, slot: int, number: int) -> None:
-            pages = loads.pages[load]
-            begin, end = int(words[pages[0]]), int(words[pages[-1] + 1])
-            to, source = ring.data.ptr + 4 * slot * loads.slot_words, self._pinned.ptr
-            copy = cupy.cuda.runtime.memcpyAsync
-            with cupy.cuda.Device(gpu.ordinal):
-                copy(to, source + 4 * (begin - self.num_resident), 4 * (end - begin), to_device, stream.ptr)
-                numbers[slot] = number
-                copy(arrived.data.ptr + 4 * slot, pinned.ptr + 4 * slot, 4, to_device, stream.ptr)
-
-        own = {"ring": ring, "arrived": arrived}
-        self._feed = self._fed(loads, num_slots, own, fill, 1)
-        self._is_copied = True
-
     def _read_from_disk(self, loads: Loads, num_slots: int, bring: Callable[[int, Any], None]) -> None:
         import cupy
 
@@ -244,20 +209,12 @@ class PackedEdges:
 
     @property
     def is_fed(self) -> bool:
-        """Whether some pages come through a ring: from disk, or by copies where a run takes these."""
+        """Whether some pages stay on disk and come through a ring."""
         return self._feed is not None
 
-    def takes_feed(self, *, copies: bool) -> bool:
-        """Return whether pages of a run come through a ring.
-
-        Args:
-            copies: Whether it takes all pages in order, so that copies may bring them.
-        """
-        return self._feed is not None and (copies or not self._is_copied)
-
-    def feeding(self, *, copies: bool = False) -> contextlib.AbstractContextManager[None]:
-        """Bring pages while kernels run, where they come through a ring."""
-        if self._feed is None or not self.takes_feed(copies=copies):
+    def feeding(self) -> contextlib.AbstractContextManager[None]:
+        """Bring pages from disk while kernels run, where some are there."""
+        if self._feed is None:
             return contextlib.nullcontext()
         return self._feed.running(int(self._of_feed["num_sweeps"].get()[0]))
 
@@ -287,12 +244,11 @@ class PackedEdges:
         given, own = self.reader(gpu.num_sms)
         given = given, degrees, gids, cupy.zeros(1, dtype=cupy.uint32), heads
         with self.feeding():
-            is_fed = self.takes_feed(copies=False)
-            kernel = _heads_kernel(gpu, self._edges.local_of is not None, is_fed)
+            kernel = _heads_kernel(gpu, self._edges.local_of is not None, self.is_fed)
             kernel.launch(gpu.num_sms, _HEADS_THREADS, given)
             damaged = int(self._damaged.get()[0])
         self._require_no(damaged)
-        if is_fed:
+        if self.is_fed:
             sweeps = self._of_feed["num_sweeps"]
             sweeps.set(sweeps.get() + np.uint32(1))
         del own
@@ -302,7 +258,7 @@ class PackedEdges:
         """Return what a run takes to read pages with so many blocks."""
         return 4 * sum(self._scratch_words) * num_blocks
 
-    def reader(self, num_blocks: int, *, copies: bool = False) -> tuple[Any, Any]:
+    def reader(self, num_blocks: int) -> tuple[Any, Any]:
         """Return what kernels of so many blocks take, and what keeps a run's own part of it: its scratch and counts."""
         import cupy
 
@@ -321,7 +277,7 @@ class PackedEdges:
             arrays["heads"] = self._heads
         for name, array in arrays.items():
             filled[name] = array.data.ptr
-        for name, value in self._of_feed.items() if self.takes_feed(copies=copies) else ():
+        for name, value in self._of_feed.items():
             if name in filled.dtype.names:
                 filled[name] = value if isinstance(value, int) else value.data.ptr
         filled["words"] = self._pinned.ptr - 4 * self.num_resident
@@ -347,11 +303,6 @@ _FIXED = [0, 1, 2, 4, 5, 6]
 """Words of a page's header that follow from the tables of the store."""
 
 _LOAD_WORDS, _RING_WORDS, _LEAST_SLOTS = 1 << 20, 1 << 24, 4
-
-COPIED_BYTES = 128 << 20
-"""What the ring of copies takes of the device at most."""
-
-_COPIED_WORDS, _COPIED_SLOTS = 1 << 21, 16
 
 
 class _Ring(NamedTuple):

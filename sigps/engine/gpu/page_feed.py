@@ -1,4 +1,4 @@
-"""Packed pages that come to kernels while these run, through a ring: from disk, or from the host by copies.
+"""Packed pages that come to kernels from disk while these run, through a ring.
 
 Kernels take them in one order, again and again (`kernels/cuda/packed_rows.cuh`): a sweep is what one pull reads. So
 nobody asks for a page: threads read ahead as far as the ring goes, and leave out what kernels have left out.

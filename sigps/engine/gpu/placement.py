@@ -21,7 +21,7 @@ from sigps.engine.gpu.graph import GpuGraph, division_on_gpu, forget_on_gpu, gra
 from sigps.engine.gpu.launch import CLUSTER_DEGREE
 from sigps.engine.gpu.memory_plan import Sizes, bytes_to_walk, plan_run
 from sigps.engine.gpu.numbering import num_lids_of
-from sigps.engine.gpu.packed_edges import COPIED_BYTES, PackedGraph
+from sigps.engine.gpu.packed_edges import PackedGraph
 from sigps.engine.gpu.packed_places import bytes_beside_pages, bytes_of_heads, places_in_pages
 from sigps.engine.gpu.placed_edges import link_layout_ahead
 from sigps.engine.gpu.priority import link_buckets_ahead
@@ -211,9 +211,7 @@ class Placement:
             more = 0 if known[0].packed.has_heads else heads
             run_bytes_now = run_bytes + known[0].packed.scratch_bytes(gpu.num_sms) + more
             if not (self.is_limited or more) or run_bytes_now <= free_bytes():
-                return self._with_heads(
-                    known[0], min(COPIED_BYTES, max(0, free_bytes() - run_bytes_now) // 8)
-                )
+                return self._with_heads(known[0])
         known.clear()
         places = places_in_pages(edges.rows)
         needed = bytes_beside_pages(edges, places, num_lids, gpu.num_sms, self.column)
@@ -227,20 +225,11 @@ class Placement:
                 rank=self.exchange.rank,
             )
         resident_bytes = spare if self.is_limited or self.stream == "auto" else 0
-        ring_bytes = min(spare // 8, COPIED_BYTES)
-        if self._copies_pages and resident_bytes:
-            resident_bytes -= ring_bytes
         limits: dict[str, Any] = {"host_bytes": self.host_bytes, "rank": self.exchange.rank}
         known.append(PackedGraph(subgraph, gpu, resident_bytes, self.column, **limits))
-        return self._with_heads(known[0], ring_bytes)
+        return self._with_heads(known[0])
 
-    @property
-    def _copies_pages(self) -> bool:
-        return self.packing.pulls_alone and not self.has_heads and self.host_bytes is None
-
-    def _with_heads(self, graph: PackedGraph, ring_bytes: int) -> PackedGraph:
-        if self._copies_pages:
-            graph.packed.make_copies(self.gpu, ring_bytes)
+    def _with_heads(self, graph: PackedGraph) -> PackedGraph:
         if self.has_heads:
             graph.make_heads()
         return graph

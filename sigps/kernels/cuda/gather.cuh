@@ -283,13 +283,8 @@ constexpr uint32_t ROWS_OF_WARP = SIGPS_BY_WARP ? 1 : 8;
 // Over tiles two, which are gathered together (DESIGN.md).
 constexpr uint32_t SLICES_OF_TASK = SIGPS_BY_WARP ? 1 : SIGPS_TILES ? 2 : 4;
 
-// Tasks for each warp up to which they are of one row, or slice.
-#ifndef SIGPS_FEW_TASKS
-#define SIGPS_FEW_TASKS 4
-#endif
-#ifndef SIGPS_FINE_ROWS
-#define SIGPS_FINE_ROWS 1
-#endif
+// Tasks for each warp up to which they are of so many rows, or one slice.
+constexpr uint32_t FEW_TASKS = 4, FINE_ROWS = 2;
 
 // Rows from here on take a thread each, which are those that lie in slices, but
 // where all lie in one piece.
@@ -309,7 +304,7 @@ __device__ inline bool has_few_tasks(const Lease &lease,
   uint32_t slices = (max(lease.num_owned, first_sliced) - first_sliced) / 32;
   return !SIGPS_BY_WARP && !SIGPS_TILES &&
          groups + slices / SLICES_OF_TASK <=
-             SIGPS_FEW_TASKS * (threads_of_grid() / 32);
+             FEW_TASKS * (threads_of_grid() / 32);
 }
 
 // Some rows one after another, eight at most; then as many lanes compute. One
@@ -540,7 +535,7 @@ struct RowTasks {
       : num_block_rows(num_block_rows) {
     first_sliced = max(first_slice(lease), num_block_rows);
     bool are_few = has_few_tasks(lease, num_block_rows);
-    rows_of_warp = are_few ? SIGPS_FINE_ROWS : ROWS_OF_WARP;
+    rows_of_warp = are_few ? FINE_ROWS : ROWS_OF_WARP;
     slices_of_task = are_few ? 1 : SLICES_OF_TASK;
     groups = (first_sliced - num_block_rows) / rows_of_warp;
     uint32_t slices = (lease.num_owned - first_sliced + 31) / 32;
@@ -613,10 +608,9 @@ __device__ inline uint32_t rows_of_blocks(const Lease &lease,
 __device__ inline uint32_t rows_with_atomic_bits(const Lease &lease) {
   if (SIGPS_TILES && SIGPS_BY_TEAM)
     return max(lease.num_block_rows, lease.num_team_rows);
-  bool one_by_one = SIGPS_FINE_ROWS < 8 &&
-                    has_few_tasks(lease, rows_of_blocks(lease, SENDERS_ALL));
-  return one_by_one ? max(lease.num_block_rows, first_slice(lease))
-                    : lease.num_block_rows;
+  return has_few_tasks(lease, rows_of_blocks(lease, SENDERS_ALL))
+             ? max(lease.num_block_rows, first_slice(lease))
+             : lease.num_block_rows;
 }
 
 //   number: with has_number a task's that this warp has taken
