@@ -9,9 +9,9 @@
       ids.bin             [num_vertices] int64 or UTF-32 text of fixed width; absent if ids are consecutive
       in-offsets.bin, in-sources.bin, in-column-<n>.bin     the edges by target, optional
 
-That is format 2; `packed_store.py` has format 3, whose edges take fewer bytes. Arrays are little-endian. A store is
-written beside its path and then renamed, so that a store at a path is complete. On several ranks each writes and reads
-its own rows. What a store holds is checked when it is opened (`store_checks.py`).
+That is format 2; `packed_store.py` has formats 3 and 4, whose edges take fewer bytes. Arrays are little-endian. A store
+is written beside its path and then renamed, so that a store at a path is complete. On several ranks each writes and
+reads its own rows. What a store holds is checked when it is opened (`store_checks.py`).
 """
 
 from __future__ import annotations

@@ -116,7 +116,9 @@ class TestRuns:
 
         def fields(group, path):
             result = run(program, load(path, group=group), device="cpu", threads=2, stream="always")
-            return {name: result[name].tobytes() for name in result.fields}, sum(s.bytes_read for s in result.stats)
+            return {name: result[name].tobytes() for name in result.fields}, sum(
+                s.bytes_read for s in result.stats
+            )
 
         for found, expected in zip(
             run_ranks(size, lambda group: fields(group, store)),
