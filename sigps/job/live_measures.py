@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sigps.graph.graph import Graph
-from sigps.graph.partitioning.assignment import Contiguous
-from sigps.graph.partitioning.partition import partition
 from sigps.graph.versions.row_changes import distinct
 from sigps.job.guard import Affected, Guard, allowance, refusal
 from sigps.job.on_ranks import OnRanks
@@ -42,9 +40,7 @@ class RankedMeasuresRun(OnRanks):
 
         super().__init__(made, threads, found, options)
         self._graph = graph
-        assignment = cast("Contiguous", partition(graph, graph.group.size, "edges"))
-        directed = made.program.declaration.directed
-        self._measures = RankedMeasures(graph, assignment, threads, directed=directed)
+        self._measures = RankedMeasures(graph, threads, directed=made.program.declaration.directed)
         derived, given = made.executable.program, made.options
         assert derived is not None
         assert found.rounds is not None
@@ -59,7 +55,6 @@ class RankedMeasuresRun(OnRanks):
         )
         for name, values in [*given.initial.items(), *given.columns.items()]:
             self._engine.begin(name, self._engine.subgraph.of_owned(values))
-        self._ends = np.empty(0, dtype=np.int64)
 
     @property
     def obstacle(self) -> str:
@@ -68,7 +63,7 @@ class RankedMeasuresRun(OnRanks):
 
     def full(self) -> Result | None:
         """Count and run anew on the edges that were taken last; None where there is an obstacle."""
-        self._measures.count(turned(self._graph, self._made.program))
+        self._measures.count(self._graph, turned(self._graph, self._made.program))
         stats = self._engine.run()
         if self.obstacle:
             return None
@@ -85,14 +80,10 @@ class RankedMeasuresRun(OnRanks):
             for sides in ([part.sources for part in parts], [part.targets for part in parts])
         )
         self._graph = newer
-        self._measures.follow(newer, sources, targets)
-        self._engine.grow_with(newer)
-        known = (sources >= 0) & (targets >= 0)
-        both = not (newer.directed and self._made.program.declaration.directed)
-        self._ends = distinct(np.concatenate([targets[known], sources[known & both]]))
+        self._engine.take_version(newer, sources, targets)
         if guard == "full":
             return "guard='full'"
-        return "" if isinstance(guard, str) else refusal(guard, self._affected())
+        return "" if isinstance(guard, str) else refusal(guard, self._affected(sources, targets))
 
     def go_on(self, guard: Guard) -> Result | None:
         """Return the result after the changes that `follow` took; None where a full run is to follow, or cannot."""
@@ -104,9 +95,18 @@ class RankedMeasuresRun(OnRanks):
             return None
         return self._collects(self._engine.subgraph, self._engine, self._engine.everywhere(stats))
 
-    def _affected(self) -> Affected:
-        measures = self._measures
-        edges = int(measures.num_in_edges(self._ends).sum())
-        own: NDArray[np.int64] = self._ends - measures.first
-        own = own[(own >= 0) & (own < measures.num_owned)]
-        return self._affects(own + measures.first, lambda name: self._engine.state(name)[own], edges)
+    def given_up(self) -> str:
+        """Say why the incremental run was given up."""
+        assert self._spending is not None
+        return (
+            f"guard: to count along the batch costs more than {self._spending.left:,} messages; the last full run cost "
+            f"{self._full_messages:,}"
+        )
+
+    def _affected(self, sources: NDArray[np.int64], targets: NDArray[np.int64]) -> Affected:
+        """Return what a batch may change: the measures of the edges' ends; edges are those of the version before."""
+        graph, known = self._graph, (sources >= 0) & (targets >= 0)
+        ends = distinct(np.concatenate([sources[known], targets[known]]))
+        own = ends[(ends >= graph.first_row) & (ends < graph.first_row + graph.num_rows)]
+        edges = self._measures.num_neighbors_of(ends)
+        return self._affects(own, lambda name: self._engine.state(name)[own - graph.first_row], edges)

@@ -180,9 +180,9 @@ def test_what_would_cost_too_much_is_given_up_by_all() -> None:
 
 
 @pytest.mark.parametrize("program", [Triangles(), LCC()])
-@pytest.mark.parametrize(("directed", "ranks"), [(True, 2), (False, 3)])
+@pytest.mark.parametrize(("directed", "ranks", "guard"), [(True, 2, "auto"), (False, 3, "incremental")])
 def test_measures_are_counted_along_a_batch(
-    program: Vertex, directed: bool, ranks: int, monkeypatch: pytest.MonkeyPatch
+    program: Vertex, directed: bool, ranks: int, guard: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(measures, "_WORTH_THREADS", 0)
     draw, n = np.random.default_rng(5), 300
@@ -197,7 +197,7 @@ def test_measures_are_counted_along_a_batch(
     def of(group: ThreadGroup) -> list[Any]:
         graph = Graph.from_edges(*edges, vertices=range(n), directed=directed, group=group)
         found = []
-        with sigps.stream(program, graph, device="cpu", threads=2) as live:
+        with sigps.stream(program, graph, device="cpu", threads=2, guard=guard) as live:
             for batch in batches:
                 result = live.apply(batch)
                 told = result.path, result.changed_ids.tolist(), result.stats[0].active
@@ -219,7 +219,8 @@ def test_measures_are_counted_along_a_batch(
         assert changed == [v for v in values if before.get(v) != values[v]]
         assert len(changed) <= active <= graph.num_vertices
         before = values
-    assert [path for _, _, path, _, _ in found] == [*["incremental"] * 3, "full", "incremental"]
+    of_many = "full" if guard == "auto" else "incremental"
+    assert [path for _, _, path, _, _ in found] == [*["incremental"] * 3, of_many, "incremental"]
 
 
 def test_measures_on_ranks_without_vertices() -> None:
