@@ -95,6 +95,7 @@ class Subgraph:
         ghost_bounds: [size + 1]: rank r's vertices are the ghosts ghost_bounds[r] : ghost_bounds[r + 1].
         neighbor_rows: The out-edges of neighbours, where a program walks them.
         is_symmetric: Whether in-edges by target are the same as by source: local ids all around, and no ghosts.
+        is_undirected: Whether each edge of the graph is stored at both its ends; known of a part.
     """
 
     num_vertices: int
@@ -111,6 +112,7 @@ class Subgraph:
     outgoing_oids: NDArray[np.int64] | None = None
     neighbor_rows: NeighborRows | None = None
     is_symmetric: bool = False
+    is_undirected: bool = False
     _derived: dict[str, Any] = field(default_factory=dict)
 
     def derived(self, name: str, make: Callable[[], T]) -> T:
@@ -368,6 +370,7 @@ def _part(graph: Graph, assignment: Assignment, with_outgoing: bool, num_threads
         halo=tuple(local_of[part].astype(np.int64) for part in wanted),
         ghost_bounds=ghost_bounds,
         outgoing_oids=None if outgoing is None else target_oids(graph, outgoing.ends),
+        is_undirected=not graph.directed,
     )
 
 
