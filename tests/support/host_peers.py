@@ -119,7 +119,9 @@ class _PeerLease(_LeaseKernel):
                 status = _at(lease["status"], np.uint8, int(lease["num_owned"]))
                 mine = [int(row["ran"]), int((status == 0).sum()), int(row["messages"])]
                 mine.append(int(plan["ending"] == FAULTED))
-            ran, active, messages, faults = self._meeting.sum(rank, mine)  # nobody reads or clears bits any more
+            ran, active, messages, faults = self._meeting.sum(
+                rank, mine
+            )  # nobody reads or clears bits any more
             assert not faults
             self._publish(lease, (number + 1) & 1)
             self._meeting.sum(rank, [0])

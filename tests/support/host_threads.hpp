@@ -22,8 +22,8 @@ using std::min;
 struct uint2 {
   uint32_t x, y;
 };
-struct uint4 {
-  uint64_t words[2];
+struct alignas(8) uint4 {
+  uint32_t x, y, z, w;
 };
 
 static struct {
