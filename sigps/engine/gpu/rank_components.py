@@ -104,8 +104,9 @@ class RankComponents:
     ) -> None:
         self._graph, self._memory, self._exchange, self._gpu = graph, memory, exchange, gpu
         self._takes_min = takes_min
-        ghosts = graph.numbering.ghosts
+        ghosts, bounds = graph.numbering.ghosts, graph.numbering.subgraph.ghost_bounds
         assert ghosts is not None
+        assert bounds is not None
         self._parts = parts = np.zeros(exchange.size, dtype=_PART)
         parts["roots_there"] = lists
         for part, arrays in zip(parts, written_to, strict=True):
@@ -119,7 +120,7 @@ class RankComponents:
             ghosts.cold[:-1],
         )
         parts["first_listed"] = ghosts.listed[:-1]
-        parts["num_ghosts"] = np.diff(graph.numbering.subgraph.ghost_bounds)
+        parts["num_ghosts"] = np.diff(bounds)
 
     def run(self, values: Any) -> SuperstepStats:
         """Give each vertex the best value of its component. Waits for the device; collective.

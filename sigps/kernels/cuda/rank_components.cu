@@ -32,7 +32,7 @@ using namespace sigps;
 //
 //   roots_there: [slots of this rank for it] where it takes roots
 //   num_pairs_there: [1]
-//   ones_there, others_there: [pairs] the trees of each pair
+//   ones_there, others_there: [pairs] the trees of each pair, its own first
 //   best_there: [its vertices] the best value of each of its trees, by root
 struct PartOfRank {
   uint32_t *roots_there;
@@ -104,15 +104,6 @@ struct Turned {
     return tree - first + (tree < first ? num_trees : 0);
   }
 };
-
-__device__ inline Value best_of(const PartOfRank *parts, uint32_t num_ranks,
-                                uint32_t tree) {
-  uint32_t rank = 0;
-  while (rank + 1 < num_ranks && parts[rank + 1].first_tree <= tree)
-    rank++;
-  const PartOfRank &part = parts[rank];
-  return static_cast<const Value *>(part.best_there)[tree - part.first_tree];
-}
 
 } // namespace
 
@@ -307,8 +298,9 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // Gives each of this rank's trees that is the root of a component the best
-// value of all ranks' trees of it, by atomics. A value that a rank improves
-// meanwhile is one of the same component.
+// value of all ranks' trees of it, by atomics. A tree that has ghosts is the
+// one of a pair of its own rank; others are components. A value that a rank
+// improves meanwhile is one of the same component.
 extern "C" __global__ void __launch_bounds__(256)
     take_best_of_pairs_thread_mapped(const PartOfRank *parts,
                                      uint32_t num_ranks, uint32_t rank,
@@ -318,13 +310,12 @@ extern "C" __global__ void __launch_bounds__(256)
   for (uint32_t k = 0; k < num_ranks; k++) {
     const PartOfRank part = parts[(rank + k) % num_ranks];
     uint32_t count = *part.num_pairs_there;
+    const Value *best_there = static_cast<const Value *>(part.best_there);
     for (uint64_t i = first_thread(); i < count; i += num_threads()) {
-      uint32_t one = part.ones_there[i], other = part.others_there[i];
-      uint32_t root = look_up_root(forest, turned(one));
-      if (root >= num_owned)
-        continue;
-      take_better(&best[root], best_of(parts, num_ranks, one));
-      take_better(&best[root], best_of(parts, num_ranks, other));
+      uint32_t tree = part.ones_there[i];
+      uint32_t root = look_up_root(forest, turned(tree));
+      if (root < num_owned)
+        take_better(&best[root], best_there[tree - part.first_tree]);
     }
   }
 }

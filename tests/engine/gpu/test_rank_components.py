@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ from sigps import Graph, Result, State, Vertex, VertexId, generate, run
 from sigps.apps import WCC
 from sigps.device.linking import link_kernel
 from sigps.engine import fixed_points
-from sigps.engine.gpu import priority, rank_components
+from sigps.engine.gpu import numbering, priority, rank_components
 from sigps.engine.gpu.components import component_macros
 from sigps.engine.gpu.priority import bucket_macros
 
@@ -71,6 +72,16 @@ def test_drawn_graphs(num_edges: int, ranks: int, partitioner: str, monkeypatch:
     use_host(monkeypatch, ranks)
     found, judge = results(WCC(), drawn(num_edges + ranks, 200, num_edges), ranks, partitioner=partitioner)
     assert_at_once(found, judge, "component", judge.ids)
+
+
+@pytest.mark.parametrize("least_edges", [0, 1 << 20])
+def test_ghosts_that_are_read_often_and_others(least_edges: int, monkeypatch: Any) -> None:
+    use_host(monkeypatch, 3, least_edges)
+    few_hot = functools.partial(numbering.number_ghosts, most_hot=96)
+    monkeypatch.setattr(numbering, "number_ghosts", few_hot)
+    found, judge = results(WCC(), drawn(11, 200, 300), 3, partitioner="hash")
+    assert found["component"].tolist() == judge["component"].tolist()
+    assert ("at once" in [s.direction for s in found.stats]) == (least_edges == 0)
 
 
 class Greatest(Vertex, message=VertexId, directed=False):
@@ -155,6 +166,23 @@ def test_one_rank_has_all(owner: int, monkeypatch: Any) -> None:
     found, judge = results(WCC(), grid, 3, partitioner=lambda ids: np.full(ids.size, owner))
     assert_at_once(found, judge, "component", judge.ids)
     assert found.stats[-1].bytes_moved == 0
+
+
+@pytest.mark.parametrize("degree", [10, 100, 2500])
+def test_an_edge_in_one_row_alone(degree: int, monkeypatch: Any) -> None:
+    """It leads from vertex 2, whose first edges lead to its own side, to vertex 5, whose first two lead to the hubs.
+
+    Vertex 5 is in the tree of the greatest hub by then, so that only vertex 2 looks at it: by a thread, a warp, or all.
+    """
+    use_host(monkeypatch, 2)
+    leaves = {0: degree + 20, 1: degree + 10, 2: degree, 3: 6, 4: 6}
+    hubs = np.repeat([*leaves], [*leaves.values()])
+    sources = np.concatenate([[0, 0, 1, 5, 2, 2], hubs])
+    targets = np.concatenate([[1, 5, 5, 2, 3, 4], np.arange(6, 6 + hubs.size)])
+    made: Made = lambda group: Graph.from_edges(sources, targets, directed=False, group=group)  # noqa: E731
+    found, judge = results(WCC(), made, 2, partitioner=lambda ids: np.ones(ids.size, dtype=np.int64))
+    assert_at_once(found, judge, "component", judge.ids)
+    assert not found["component"].any()
 
 
 def test_what_crosses(monkeypatch: Any) -> None:
