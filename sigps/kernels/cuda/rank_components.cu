@@ -62,20 +62,24 @@ __device__ inline uint64_t num_threads() {
   return uint64_t(gridDim.x) * blockDim.x;
 }
 
-// The edges of an owned vertex or a ghost.
-struct OwnRow {
-  const Edges &edges;
-  RowOfEdges row;
+// Calls visit(edges, v) for all local ids: of owned vertices with the edges
+// that they are rows of, then of ghosts. With all lanes of a warp, so that
+// edges are the same for all; a lane that has no vertex gets NO_VERTEX.
+template <class Visit>
+__device__ inline void for_all_rows(const Edges &in, const Edges &out,
+                                    uint32_t num_lids, Visit visit) {
+  uint64_t first = first_thread();
+  for (uint64_t v = first; v - threadIdx.x % 32 < in.num_rows;
+       v += num_threads())
+    visit(in, v < in.num_rows ? uint32_t(v) : NO_VERTEX);
+  for (uint64_t v = in.num_rows + first; v - threadIdx.x % 32 < num_lids;
+       v += num_threads())
+    visit(out, v < num_lids ? uint32_t(v) : NO_VERTEX);
+}
 
-  __device__ uint32_t end(uint32_t j) const {
-    return end_at(edges, row.first + uint64_t(j) * row.step);
-  }
-};
-
-__device__ inline OwnRow own_row(const Edges &in, const Edges &out,
-                                 uint32_t v) {
-  const Edges &edges = v < in.num_rows ? in : out;
-  return {edges, row_of(edges, v)};
+__device__ inline uint32_t end_of(const Edges &edges, const RowOfEdges &row,
+                                  uint32_t j) {
+  return end_at(edges, row.first + uint64_t(j) * row.step);
 }
 
 __device__ inline bool join(uint32_t *parents, uint32_t a, uint32_t b) {
@@ -119,13 +123,14 @@ extern "C" __global__ void __launch_bounds__(256)
                                    const __grid_constant__ Edges out,
                                    uint32_t num_lids, uint32_t *parents,
                                    const Value *values, Value *best) {
-  for (uint64_t v = first_thread(); v < num_lids; v += num_threads()) {
-    OwnRow own = own_row(in, out, uint32_t(v));
-    uint32_t first = own.row.degree > 0 ? own.end(0) : uint32_t(v);
-    parents[v] = min(first, uint32_t(v));
+  for_all_rows(in, out, num_lids, [&](const Edges &edges, uint32_t v) {
+    if (v == NO_VERTEX)
+      return;
+    RowOfEdges row = row_of(edges, v);
+    parents[v] = row.degree > 0 ? min(end_of(edges, row, 0), v) : v;
     if (v < in.num_rows)
       best[v] = values[v];
-  }
+  });
 }
 
 // Joins the trees at the ends of the first edges.
@@ -133,14 +138,14 @@ extern "C" __global__ void __launch_bounds__(256)
     join_first_edges_thread_mapped(const __grid_constant__ Edges in,
                                    const __grid_constant__ Edges out,
                                    uint32_t num_lids, uint32_t *parents) {
-  for (uint64_t v = first_thread(); v < num_lids; v += num_threads()) {
-    OwnRow own = own_row(in, out, uint32_t(v));
-    for (uint32_t j = 0; j < min(own.row.degree, NUM_FIRST); j++) {
-      uint32_t u = own.end(j);
+  for_all_rows(in, out, num_lids, [&](const Edges &edges, uint32_t v) {
+    RowOfEdges row = v == NO_VERTEX ? EMPTY_ROW : row_of(edges, v);
+    for (uint32_t j = 0; j < min(row.degree, NUM_FIRST); j++) {
+      uint32_t u = end_of(edges, row, j);
       if (j > 0 || u > v) // the others have joined
-        join(parents, uint32_t(v), u);
+        join(parents, v, u);
     }
-  }
+  });
 }
 
 // Joins the trees at the ends of all edges of vertices outside the tree of
@@ -152,11 +157,9 @@ extern "C" __global__ void __launch_bounds__(256)
                                  const __grid_constant__ Edges out,
                                  uint32_t num_lids, uint32_t *parents,
                                  uint32_t *num_hubs, uint32_t *hubs) {
-  uint64_t rounds = (num_lids + num_threads() - 1) / num_threads();
   uint32_t lane = threadIdx.x % 32;
-  for (uint64_t round = 0; round < rounds; round++) {
-    uint32_t v = uint32_t(round * num_threads() + first_thread());
-    uint32_t degree = v < num_lids ? own_row(in, out, v).row.degree : 0;
+  for_all_rows(in, out, num_lids, [&](const Edges &edges, uint32_t v) {
+    uint32_t degree = v == NO_VERTEX ? 0 : edges.degrees[v];
     bool is_left =
         degree > NUM_FIRST && find_root(parents, v) != find_root(parents, 0);
     if (is_left && degree > HUB_DEGREE) {
@@ -166,18 +169,18 @@ extern "C" __global__ void __launch_bounds__(256)
     for (uint32_t wide = __ballot_sync(~0u, is_left && degree > WIDE_DEGREE);
          wide != 0; wide &= wide - 1) {
       uint32_t w = __shfl_sync(~0u, v, __ffs(wide) - 1);
-      OwnRow own = own_row(in, out, w);
-      for (uint32_t j = lane; j < own.row.degree; j += 32)
-        join(parents, w, own.end(j));
+      RowOfEdges row = row_of(edges, w);
+      for (uint32_t j = lane; j < row.degree; j += 32)
+        join(parents, w, end_of(edges, row, j));
       __syncwarp();
     }
     if (is_left && degree <= WIDE_DEGREE) {
-      OwnRow own = own_row(in, out, v);
+      RowOfEdges row = row_of(edges, v);
       for (uint32_t j = 0; j < degree; j++)
-        join(parents, v, own.end(j));
+        join(parents, v, end_of(edges, row, j));
     }
     __syncwarp();
-  }
+  });
 }
 
 // Joins the trees at the ends of all edges of hubs.
@@ -186,9 +189,10 @@ extern "C" __global__ void __launch_bounds__(256)
                           const __grid_constant__ Edges out, uint32_t *parents,
                           const uint32_t *num_hubs, const uint32_t *hubs) {
   for (uint32_t i = 0; i < *num_hubs; i++) {
-    OwnRow own = own_row(in, out, hubs[i]);
-    for (uint64_t j = first_thread(); j < own.row.degree; j += num_threads())
-      join(parents, hubs[i], own.end(uint32_t(j)));
+    const Edges &edges = hubs[i] < in.num_rows ? in : out;
+    RowOfEdges row = row_of(edges, hubs[i]);
+    for (uint64_t j = first_thread(); j < row.degree; j += num_threads())
+      join(parents, hubs[i], end_of(edges, row, uint32_t(j)));
   }
 }
 
