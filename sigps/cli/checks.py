@@ -208,15 +208,19 @@ def _check_graph(job: JobConfig) -> None:
         edge_stream(name, **options)
         return
     from sigps.graph.formats.blocks import require_file
+    from sigps.graph.formats.store_header import read_header
     from sigps.graph.formats.table import detect_format
 
-    vertices = job.graph.vertices_path
+    vertices, paths = job.graph.vertices_path, job.graph.paths
     try:
-        detect_format(Path(job.graph.path))
+        if len(paths) > 1:
+            read_header(paths)
+        else:
+            detect_format(Path(paths[0]))
         if vertices is not None:
             require_file(Path(vertices))
     except GraphError as error:
-        if all(Path(path).exists() for path in (job.graph.path, vertices) if path is not None):
+        if all(Path(path).exists() for path in (*paths, vertices) if path is not None):
             raise
         raise GraphError(
             f"{error}. A path in the job file starts at the file's folder, one given by --set here"

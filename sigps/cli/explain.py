@@ -22,7 +22,11 @@ __all__ = ["explain"]
     "--param", "assignments", multiple=True, metavar="NAME=VALUE", help="A parameter of the program."
 )
 @click.option(
-    "--graph", metavar="GRAPH", help="Also say what a run on this graph would choose, and by which counts."
+    "--graph",
+    "graphs",
+    multiple=True,
+    metavar="GRAPH",
+    help="Also say what a run on this graph would choose, and by which counts; once for each folder of its store.",
 )
 @click.option(
     "--precision",
@@ -35,7 +39,7 @@ __all__ = ["explain"]
 def explain(
     program: str,
     assignments: tuple[str, ...],
-    graph: str | None,
+    graphs: tuple[str, ...],
     precision: Precision,
     options: tuple[str, ...],
 ) -> None:
@@ -48,18 +52,22 @@ def explain(
     from sigps.job.importing import import_program
     from sigps.job.yaml_source import Source, override
 
-    if options and graph is None:
+    if options and not graphs:
         raise ConfigError("--opt says how a graph is read: name one with --graph")
     cls = import_program(program)
     params = override(Source("parameters", {}, {}), assignments, flag="--param").data
     click.echo(explain_program(cls, **params))
-    if graph is not None:
-        for line in _on_graph(cls, params, graph, precision, options):
+    if graphs:
+        for line in _on_graph(cls, params, graphs, precision, options):
             click.echo(line)
 
 
 def _on_graph(
-    cls: type[Vertex], params: dict[str, Any], path: str, precision: Precision, options: tuple[str, ...]
+    cls: type[Vertex],
+    params: dict[str, Any],
+    paths: tuple[str, ...],
+    precision: Precision,
+    options: tuple[str, ...],
 ) -> Iterator[str]:
     """Yield what engines would choose for a program by the counts of a graph."""
     from sigps.compiler.explain import example_of
@@ -70,9 +78,9 @@ def _on_graph(
     from sigps.job.preparing import precision_of, turned
 
     program = example_of(cls, params)
-    graph = turned(load(path, **load_options(options)), program)
+    graph = turned(load(paths, **load_options(options)), program)
     derived = analyse(program, precision_of(program, precision))
-    yield f"\non {path}: {graph.num_vertices:,} vertices, {graph.num_edges:,} stored edges"
+    yield f"\non {', '.join(paths)}: {graph.num_vertices:,} vertices, {graph.num_edges:,} stored edges"
     for spec in ENGINES:
         for name, text in spec.explained(derived, graph).items() if spec.is_compiled else ():
             yield f"  {name:<12} {text}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial as with_options
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +29,13 @@ _order_option = click.option(
     type=click.Choice(["better", "given", "degree"]),
     help="Of packed rows: that of the vertices (given), as some runs that stream need, or by degree.",
 )
+_folder_option = click.option(
+    "--folder",
+    "folders",
+    multiple=True,
+    metavar="DIR",
+    help="With --packed: a further folder for a share of the pages, on another disk; may be given several times.",
+)
 _memory_option = click.option(
     "--memory",
     metavar="BYTES",
@@ -44,10 +50,17 @@ _memory_option = click.option(
     "-o", "--output", required=True, metavar="PATH", help="A .sigps folder, or a file as for convert."
 )
 @_packed_option
+@_folder_option
 @_order_option
 @_memory_option
 def generate(
-    name: str, options: tuple[str, ...], output: str, packed: bool, order: Order, memory: str | None
+    name: str,
+    options: tuple[str, ...],
+    output: str,
+    packed: bool,
+    folders: tuple[str, ...],
+    order: Order,
+    memory: str | None,
 ) -> None:
     """Generate a graph: rmat, erdos_renyi, watts_strogatz, grid, path, star or complete."""
     from sigps.graph.generators.generate import generate as generate_graph
@@ -55,29 +68,31 @@ def generate(
     from sigps.job.yaml_source import Source, override
 
     settings = override(Source("options", {}, {}), options, flag="--opt").data
-    write = _writer(output, packed=packed, order=order)
+    write = _writer(output, packed=packed, order=order, folders=folders)
     may_be_drawn = packed and order == "degree" and memory is None
-    report = write_by_degree(name, output, **settings) if may_be_drawn else None
+    report = write_by_degree(name, [output, *folders], **settings) if may_be_drawn else None
     if report is not None:
-        click.echo(f"{report}\nwrote {output}")
+        click.echo(f"{report}\nwrote {', '.join([output, *folders])}")
         return
     graph = generate_graph(name, memory=memory, scratch=Path(output).resolve().parent, **settings)
-    _write(graph, output, write)
+    _write(graph, output, write, folders=folders)
 
 
 @click.command(short_help="Change the format of a graph.")
-@click.argument("source", metavar="IN")
+@click.argument("sources", metavar="IN", nargs=-1, required=True)
 @click.argument("target", metavar="OUT")
 @click.option("--vertices", metavar="FILE", help="Write all ids and the vertex columns to a CSV file, too.")
 @_packed_option
+@_folder_option
 @_order_option
 @_memory_option
 @load_option
 def convert(
-    source: str,
+    sources: tuple[str, ...],
     target: str,
     vertices: str | None,
     packed: bool,
+    folders: tuple[str, ...],
     order: Order,
     memory: str | None,
     options: tuple[str, ...],
@@ -85,37 +100,41 @@ def convert(
     """Read a graph and write it in the format that OUT's suffix names.
 
     .sigps is the native store (a folder that opens at once), .mtx Matrix Market, .graph METIS,
-    and .txt, .tsv or .csv an edge list; .gz, .xz, .zst or .bz2 behind it compresses the file.
+    and .txt, .tsv or .csv an edge list; .gz, .xz, .zst or .bz2 behind it compresses the file. IN is
+    several folders where the pages of a packed store lie in them.
     """
     from sigps.graph.load import load
     from sigps.job.config import load_options
 
     settings = load_options(options)
-    write = _writer(target, packed=packed, order=order)
-    graph = load(source, memory=memory, scratch=Path(target).resolve().parent, **settings)
-    _write(graph, target, write, vertices)
+    write = _writer(target, packed=packed, order=order, folders=folders)
+    graph = load(sources, memory=memory, scratch=Path(target).resolve().parent, **settings)
+    _write(graph, target, write, vertices, folders)
 
 
 @click.command(short_help="Say what a graph is.")
-@click.argument("path", metavar="GRAPH")
+@click.argument("paths", metavar="GRAPH", nargs=-1, required=True)
 @click.option("--verify", is_flag=True, help="Compare every byte of a native store with its checksums.")
 @load_option
-def info(path: str, verify: bool, options: tuple[str, ...]) -> None:
-    """Say what a graph is: vertices, edges, columns, ids, degrees, and what loading found."""
+def info(paths: tuple[str, ...], verify: bool, options: tuple[str, ...]) -> None:
+    """Say what a graph is: vertices, edges, columns, ids, degrees, and what loading found.
+
+    GRAPH is several folders where the pages of a packed store lie in them: how much is in each is said, too.
+    """
     from sigps.graph.load import load, open_store
     from sigps.job.config import load_options
 
     settings = load_options(options)
-    if verify and not Path(path).is_dir():
-        raise ConfigError(f"--verify: {path} is no native store: only a .sigps folder holds checksums")
-    graph = open_store(path, verify="full") if verify else load(path, **settings)
-    _print_info(graph, Path(path))
+    if verify and not Path(paths[0]).is_dir():
+        raise ConfigError(f"--verify: {paths[0]} is no native store: only a .sigps folder holds checksums")
+    graph = open_store(paths, verify="full") if verify else load(paths, **settings)
+    _print_info(graph, paths)
     if verify:
         _say(graph, "every checksum is right")
 
 
 @click.command(short_help="Divide a graph and say what that costs.")
-@click.argument("path", metavar="GRAPH")
+@click.argument("paths", metavar="GRAPH", nargs=-1, required=True)
 @click.option("-n", "num_parts", required=True, type=click.IntRange(min=1), help="How many parts.")
 @click.option(
     "--method",
@@ -125,26 +144,33 @@ def info(path: str, verify: bool, options: tuple[str, ...]) -> None:
     help="How to divide.",
 )
 @load_option
-def partition(path: str, num_parts: int, method: str, options: tuple[str, ...]) -> None:
-    """Divide a graph and print balance, cut edges, ghosts and bytes of each part."""
+def partition(paths: tuple[str, ...], num_parts: int, method: str, options: tuple[str, ...]) -> None:
+    """Divide a graph and print balance, cut edges, ghosts and bytes of each part.
+
+    GRAPH is several folders where the pages of a packed store lie in them.
+    """
     from sigps.graph.load import load
     from sigps.graph.partitioning.partition import partition as divide
     from sigps.graph.partitioning.report import measure
     from sigps.job.config import load_options
 
-    graph = load(path, **load_options(options))
+    graph = load(paths, **load_options(options))
     _say(graph, str(measure(graph, divide(graph, num_parts, method))))
 
 
-def _writer(path: str, *, packed: bool, order: Order) -> Callable[[Graph, str], Any]:
-    """Return what writes the format of a path's suffix, having checked that the path can be written."""
+def _writer(
+    path: str, *, packed: bool, order: Order, folders: tuple[str, ...]
+) -> Callable[[Graph, str], Any]:
+    """Return what writes the format of a path's suffix, having checked that it can be written there."""
     from sigps.graph.formats.packed_store import save_packed
     from sigps.graph.formats.store import save
+    from sigps.graph.formats.store_folders import given_folders
     from sigps.graph.formats.table import FORMATS
 
-    writers: dict[str, Callable[[Graph, str], Any]] = {
-        ".sigps": with_options(save_packed, order=order) if packed else save
-    }
+    def write_packed(graph: Graph, path: str) -> None:
+        save_packed(graph, [path, *folders], order=order)
+
+    writers: dict[str, Callable[[Graph, str], Any]] = {".sigps": write_packed if packed else save}
     writers |= {format.suffixes[0]: format.write for format in FORMATS.values() if format.write}
     suffixes = [suffix for suffix in Path(path).suffixes if suffix not in (".gz", ".xz", ".zst", ".bz2")]
     suffix = suffixes[-1] if suffixes else ""
@@ -157,14 +183,24 @@ def _writer(path: str, *, packed: bool, order: Order) -> Callable[[Graph, str], 
         raise ConfigError(f"--packed: {path} is no native store: only a .sigps folder has packed edges")
     if order != "better" and not packed:
         raise ConfigError(f"--order={order} is of packed edges: give --packed, too")
-    parent = Path(path).resolve().parent
-    if not parent.is_dir():
-        raise ConfigError(f"output {path}: there is no folder {parent}: make it, or choose another path")
+    if folders and not packed:
+        raise ConfigError("--folder is of packed edges, which may lie on several disks: give --packed, too")
+    given_folders([path, *folders])
+    for output in (path, *folders):
+        parent = Path(output).resolve().parent
+        if not parent.is_dir():
+            raise ConfigError(
+                f"output {output}: there is no folder {parent}: make it, or choose another path"
+            )
     return writers[suffix]
 
 
 def _write(
-    graph: Graph, path: str, write: Callable[[Graph, str], Any], vertices_path: str | None = None
+    graph: Graph,
+    path: str,
+    write: Callable[[Graph, str], Any],
+    vertices_path: str | None = None,
+    folders: tuple[str, ...] = (),
 ) -> None:
     from sigps.graph.formats.store_header import is_store
     from sigps.graph.formats.text_output import write_vertices
@@ -180,10 +216,10 @@ def _write(
     if vertices_path is not None:
         write_vertices(graph, vertices_path)
     graph.group.barrier()
-    _say(graph, f"wrote {path}")
+    _say(graph, f"wrote {', '.join([path, *folders])}")
 
 
-def _print_info(graph: Graph, path: Path) -> None:
+def _print_info(graph: Graph, paths: tuple[str, ...]) -> None:
     """Print the account. Collective."""
     import numpy as np
 
@@ -211,7 +247,7 @@ def _print_info(graph: Graph, path: Path) -> None:
         f"load report    {graph.report}",
     ]
     if graph.report.format == "store":
-        lines.insert(-1, f"on disk        {describe_edges(path)}")
+        lines.insert(-1, f"on disk        {describe_edges(paths)}")
     _say(graph, "\n".join(lines))
 
 

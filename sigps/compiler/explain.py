@@ -162,6 +162,7 @@ def _updates(program: VertexProgram) -> str:
         return f"a full run after each batch: {found.why}{also}"
     names = ", ".join(found.witnesses)
     also = f"; valid, but perhaps not those of a full run: {names}" if names else ""
+    also += f"; on several ranks a full run: {found.ranks_obstacle}" if found.ranks_obstacle else ""
     return f"incremental ({found.kind}): {found.why}{also}"
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 import numpy as np
@@ -19,6 +19,7 @@ __all__ = [
     "SaveStats",
     "StatsLog",
     "SuperstepStats",
+    "added_up",
 ]
 
 
@@ -315,3 +316,18 @@ class Outcome:
     ended: bool
     stats: StatsLog = field(default_factory=StatsLog)
     stopped: bool = False
+
+
+def added_up(stats: StatsLog, gather: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> StatsLog:
+    """Return what all ranks did, which ran the same supersteps. Collective.
+
+    Args:
+        stats: What this rank did.
+        gather: Returns what each rank gives, [ranks, ...].
+    """
+    own = np.array([(entry.active, entry.messages, entry.bytes_moved) for entry in stats], dtype=np.int64)
+    counts = gather(own.reshape(-1, 3)).sum(axis=0).tolist()
+    return StatsLog(
+        replace(entry, active=active, messages=messages, bytes_moved=num_bytes)
+        for entry, (active, messages, num_bytes) in zip(stats, counts, strict=True)
+    )

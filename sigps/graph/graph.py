@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import numpy as np
@@ -30,6 +29,7 @@ from sigps.graph.degree_classes import degree_classes
 from sigps.graph.formats import edge_table, pyg_data
 from sigps.graph.formats.blocks import import_optional
 from sigps.graph.formats.edge_input import EdgeInput
+from sigps.graph.formats.store_folders import StorePath, given_folders
 from sigps.graph.report import LoadReport, bytes_text
 from sigps.graph.user_arrays import as_ids
 from sigps.group import Group, together, world
@@ -152,14 +152,15 @@ class Graph(GraphArrays):
             self._family.add(self)
         return self._family
 
-    def save_update(self, path: str | os.PathLike[str]) -> None:
+    def save_update(self, path: StorePath) -> None:
         """Write the batch that made this version beside a native store of the version before. Collective; O(batch).
 
         `sigps.load` of the store applies such batches in order, with their checksums compared; so a store and its
         batches are the newest version. `save` writes that as a store without batches, which opens sooner.
 
         Args:
-            path: The store: one that `save` wrote of an earlier version, with the batches since beside it.
+            path: The store: one that `save` wrote of an earlier version, with the batches since beside it. Of several
+                folders the first has the batches.
 
         Raises:
             GraphError: If no batch made this graph, or the store does not come to the version before.
@@ -174,6 +175,7 @@ class Graph(GraphArrays):
         {'source': [0, 1, 2], 'target': [1, 2, 3]}
         >>> folder.cleanup()
         """
+        from sigps.graph.formats.store_header import first_folder
         from sigps.graph.versions.stored import append_batch
 
         update = self.update
@@ -182,7 +184,7 @@ class Graph(GraphArrays):
 
         def write() -> None:
             if self.group.rank == 0:
-                append_batch(Path(path), batch, before=update.before, after=after)
+                append_batch(first_folder(path), batch, before=update.before, after=after)
 
         together(write, self.group)
 
@@ -530,7 +532,7 @@ class Graph(GraphArrays):
 
     def save(
         self,
-        path: str | os.PathLike[str],
+        path: StorePath,
         *,
         in_edges: bool = False,
         packed: bool = False,
@@ -540,6 +542,8 @@ class Graph(GraphArrays):
 
         Args:
             path: The folder; on several ranks all see the same file system. A store that is already there is replaced.
+                A packed store may have several, as on several disks: pages are dealt out among them, and `sigps.load`
+                takes the same list.
             in_edges: Store the edges by target too (one process, directed): pull then needs no build.
             packed: Store the edges in bit-packed pages (one process): 0.4 to 2.4 bytes each instead of 4, and columns
                 of whole numbers narrowed. They are unpacked when they are first read, or by runs that stream them.
@@ -548,7 +552,7 @@ class Graph(GraphArrays):
 
         Raises:
             GraphError: If the path cannot be written or is something else than a store, or several ranks pack.
-            ConfigError: If both `in_edges` and `packed` are set.
+            ConfigError: If both `in_edges` and `packed` are set, or a store that is not packed gets several folders.
         """
         if packed and in_edges:
             raise ConfigError(
@@ -561,7 +565,12 @@ class Graph(GraphArrays):
             return
         from sigps.graph.formats import store
 
-        store.save(self, path, in_edges=self.in_edges() if in_edges and self.directed else None)
+        folder, *others = given_folders(path)
+        if others:
+            raise ConfigError(
+                f"a store in {1 + len(others)} folders is a packed one: save(.., packed=True), or name one folder"
+            )
+        store.save(self, folder, in_edges=self.in_edges() if in_edges and self.directed else None)
 
     def with_vertex_columns(
         self, columns: Mapping[str, Any], ids: ArrayLike | None = None, *, local: bool = False

@@ -21,6 +21,8 @@ from sigps.graph.building.vertex_columns import columns_by_id
 from sigps.graph.formats.edge_input import ColumnRef, EdgeInput, LoadOptions, RoundedWeightError
 from sigps.graph.formats.store import read_store
 from sigps.graph.formats.store_files import Verify
+from sigps.graph.formats.store_folders import StorePath, given_folders
+from sigps.graph.formats.store_header import first_folder
 from sigps.graph.formats.table import ALIASES, FORMATS, detect_format
 from sigps.graph.formats.vertex_table import VertexRows, read_vertices
 from sigps.graph.graph import Graph, build_read
@@ -48,7 +50,7 @@ def _as_phase(read: Callable[P, Graph]) -> Callable[P, Graph]:
 
 @_as_phase
 def load(
-    path: str | os.PathLike[str],
+    path: StorePath,
     *,
     format: str = "auto",
     directed: bool | None = None,
@@ -76,7 +78,8 @@ def load(
     dropped and skipped.
 
     Args:
-        path: The file; for `ldbc` one of its files or the common beginning of their names, for `store` its folder.
+        path: The file; for `ldbc` one of its files or the common beginning of their names, for `store` its folder. Of a
+            packed store whose pages lie in several folders, all of them as a list, in any order.
         format: `"auto"` infers it from the suffix and the first lines. Otherwise a name in
             `sigps.graph.formats.table`: `"snap"` (or `"edges"`), `"csv"`, `"tsv"`, `"mtx"`, `"metis"`,
             `"dimacs"`, `"ldbc"`, `"adjacency"`, `"gml"`, `"parquet"`, `"arrow"` or `"store"`.
@@ -126,14 +129,20 @@ def load(
     started = time.perf_counter()
     group = world() if group is None else group
     options = LoadOptions(directed, weights, columns, source, target, delimiter, comment, header, ids)
-    file = Path(path)
+    folders = given_folders(path)
+    file = folders[0]
     reduces = (duplicates, self_loops) != ("keep", "keep")
     limit = None if memory is None else bytes_of(memory, "memory")
     if vertices is None and (vertex_id, vertex_columns) != (None, None):
         raise ConfigError(
             "vertex_id= and vertex_columns= are columns of a file of vertices: give it as vertices="
         )
-    read = together(lambda: _reader(file, format, options, reduces=reduces), group)
+    form = "store" if len(folders) > 1 and format == "auto" else format
+    read = together(lambda: _reader(file, form, options, reduces=reduces), group)
+    if len(folders) > 1 and read is not None:
+        raise ConfigError(
+            f"format={format!r} is read from one file, and {len(folders)} paths are given: name one"
+        )
     if verify is not None and read is not None:
         raise ConfigError(f"verify={verify!r} is for native stores, and {path} is none: leave it out")
     if limit is not None and read is None:
@@ -168,13 +177,13 @@ def load(
     return _with_rows(graph, rows, vertices)
 
 
-def open_store(path: str | os.PathLike[str], group: Group | None = None, verify: Verify = "auto") -> Graph:
+def open_store(path: StorePath, group: Group | None = None, verify: Verify = "auto") -> Graph:
     """Open a stored graph. Collective. Its arrays are mapped: changes to them stay in memory and never reach the files.
 
     Batches of updates beside it (`Graph.save_update`) are applied.
 
     Args:
-        path: The folder.
+        path: The folder, or the folders of a packed store, in any order.
         group: The ranks that share the graph, each its rows; None for those that the launcher started.
         verify: What is checked. `"auto"`: as `"full"` when the user opens the store for the first time, as `"bounds"`
             while its files stay unchanged, by their sizes, inodes and times. `"full"`: every byte against its
@@ -185,7 +194,8 @@ def open_store(path: str | os.PathLike[str], group: Group | None = None, verify:
 
     Raises:
         ConfigError: If there is no such `verify`.
-        GraphError: If the store is missing, incomplete, damaged or of an unknown version.
+        GraphError: If the store is missing, incomplete, damaged or of an unknown version, or one of its folders is
+            missing or another store's.
     """
     if verify not in get_args(Verify):
         raise ConfigError(f"verify={verify!r} must be one of {', '.join(map(repr, get_args(Verify)))}")
@@ -193,7 +203,7 @@ def open_store(path: str | os.PathLike[str], group: Group | None = None, verify:
     with group.status.during("loading the graph"), spent_on("load"):
         graph = Graph.of(read_store(path, group, verify=verify))
         sizes = graph.num_vertices, graph.num_edges
-        for batch in together(lambda: stored_batches(Path(path), sizes), group):
+        for batch in together(lambda: stored_batches(first_folder(path), sizes), group):
             parts = [(c.sources, c.targets, c.columns) for c in (batch.inserts, batch.deletes)]
             named: dict[str, Any] = {"vertices": batch.vertices, "delete_vertices": batch.deleted_vertices}
             graph = graph.apply(*parts, **{name: ids for name, ids in named.items() if ids.size})

@@ -80,13 +80,26 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+def _paths(value: Any) -> Any:
+    if isinstance(value, str) or (
+        value and isinstance(value, list) and all(isinstance(p, str) for p in value)
+    ):
+        return value
+    raise ValueError("a path, or a list of paths")
+
+
+def _path_or_none(value: Any) -> Any:
+    return None if value is None else _paths(value)
+
+
 class GraphSection(Section):
     """The graph: a file or a native store (`path`), or a `generator` with its options.
 
-    Every other key belongs to `path` and is an argument of `sigps.load`, with the same default.
+    The path of a packed store in several folders is a list of them. Every other key belongs to `path` and is an
+    argument of `sigps.load`, with the same default.
     """
 
-    path: str | None = None
+    path: Annotated[Any, AfterValidator(_path_or_none)] = None
     format: str = "auto"
     directed: bool | None = None
     weights: Weights = None
@@ -104,6 +117,11 @@ class GraphSection(Section):
     vertex_columns: dict[str, Column] | None = None
     verify: Literal["auto", "full", "bounds", "none"] | None = None
     generator: dict[str, dict[str, Any] | None] | None = None
+
+    @property
+    def paths(self) -> list[str]:
+        """The path, or the paths; none of a generator."""
+        return [] if self.path is None else [self.path] if isinstance(self.path, str) else list(self.path)
 
     @property
     def load_options(self) -> dict[str, Any]:
@@ -200,14 +218,6 @@ def _window(value: Any) -> Any:
     if (is_number and value > 0) or (isinstance(value, str) and re.fullmatch(r"\d+(\.\d+)?[smhdw]", value)):
         return value
     raise ValueError("a time above 0, such as 3600, 90m or 7d")
-
-
-def _paths(value: Any) -> Any:
-    if isinstance(value, str) or (
-        value and isinstance(value, list) and all(isinstance(p, str) for p in value)
-    ):
-        return value
-    raise ValueError("a path, or a list of paths")
 
 
 class UpdatesSection(Section):
@@ -528,6 +538,10 @@ def _rooted(job: JobConfig, source: Source, folder: Path) -> JobConfig:
         typed = source.origin(keys).startswith("--")
         return str((Path.cwd() if typed else folder) / Path(path).expanduser())
 
+    def all_absolute(path: Any, *keys: str) -> Any:
+        """Return a path, or each of a list of them."""
+        return absolute(path, *keys) if isinstance(path, str) else [absolute(each, *keys) for each in path]
+
     sections = {name: getattr(job, name) for name in ("graph", "output", "checkpoint")}
     for name, key in (
         ("graph", "path"),
@@ -538,12 +552,10 @@ def _rooted(job: JobConfig, source: Source, folder: Path) -> JobConfig:
     ):
         path = getattr(sections[name], key, None)
         if path is not None and (key != "vertices" or job.graph.vertices_path):
-            sections[name] = sections[name].model_copy(update={key: absolute(path, name, key)})
+            sections[name] = sections[name].model_copy(update={key: all_absolute(path, name, key)})
     if job.updates is not None:
-        given = job.updates.path
-        paths = [absolute(path, "updates", "path") for path in ([given] if isinstance(given, str) else given)]
         sections["updates"] = job.updates.model_copy(
-            update={"path": paths[0] if isinstance(given, str) else paths}
+            update={"path": all_absolute(job.updates.path, "updates", "path")}
         )
     rooted = job.model_copy(update=sections)
     rooted._folder = Path.cwd() if source.origin(("program",)).startswith("--") else folder

@@ -1,7 +1,4 @@
-"""A program on several ranks of CPU cores whose result goes on from version to version of its graph.
-
-Built for monotone programs and for those of a first arrival.
-"""
+"""A monotone program, or one of a first arrival, that goes on from version to version on several ranks of CPU cores."""
 
 from __future__ import annotations
 
@@ -16,12 +13,10 @@ from sigps.graph.graph import Graph
 from sigps.graph.versions.apply import stored_edges
 from sigps.graph.versions.batch import Changes
 from sigps.graph.versions.row_changes import RowChanges, distinct
-from sigps.job.changed_ids import changed_ids
-from sigps.job.collect import collect
 from sigps.job.guard import Affected, Guard, allowance, refusal
+from sigps.job.on_ranks import OnRanks
 from sigps.job.preparing import Prepared, turned
 from sigps.job.result import Result
-from sigps.job.updates import Updates
 
 if TYPE_CHECKING:
     from sigps.compiler.proofs.incremental import Incremental
@@ -30,7 +25,6 @@ if TYPE_CHECKING:
     from sigps.engine.cpu.following import EdgeChanges
     from sigps.engine.cpu.live_ranks import Carried, RankedLiveEngine
     from sigps.engine.cpu.live_rows import LivePartition
-    from sigps.engine.cpu.spending import Spending
     from sigps.graph.building.rows import Duplicates
     from sigps.graph.partitioning.assignment import Assignment
 
@@ -42,28 +36,19 @@ number. Without them most batches on a sparse part of a graph lay partitions out
 batches of 1 / 1,000 inserts: 112 / 183 ms then, 40 / 59 with them, apply and a full run 350 / 300 (loaded)."""
 
 
-class RankedRun:
-    """What `LiveRun` is on one rank. All verbs are collective; the same decisions are made on all ranks.
-
-    Attributes:
-        why: Why it can go on.
-    """
+class RankedRun(OnRanks):
+    """A monotone program, or one of a first arrival."""
 
     def __init__(
         self, made: Prepared, threads: Threads, found: Incremental, options: Mapping[str, Any]
     ) -> None:
-        self._made, self._threads, self._found, self.why = _reading_all(made), threads, found, found.why
-        self._gathers = bool(options.get("gather", True))
-        self._graph, self._full_messages = made.graph, 0
+        super().__init__(_reading_all(made), threads, found, options)
         self._engine: RankedLiveEngine | RankedArrivalEngine
         self._assignment: Assignment
         self._rows: LivePartition
         self._inserted: RowChanges
         self._deleted: RowChanges
-        self._spending: Spending | None = None
         self._cannot = ""
-        self._result: Result | None = None
-        self._before: Result | None = None
         self._lay_out()
 
     @property
@@ -78,14 +63,6 @@ class RankedRun:
             return None
         self._full_messages = sum(entry.messages for entry in stats)
         return self._collected(stats)
-
-    def grows(self, newer: Graph) -> bool:
-        """Tell whether vertices keep their numbers, and new ones begin with plain states."""
-        options = self._made.options
-        return not (newer.update.is_renumbered or options.initial or options.columns)
-
-    def note(self, graph: Graph, batch: Updates) -> None:
-        """Take note of nothing: what a batch does is seen afterwards."""
 
     def follow(self, newer: Graph, guard: Guard) -> str:
         """Take the edges of a newer version; return why it gets a full run, empty where it does not."""
@@ -126,22 +103,7 @@ class RankedRun:
 
     def given_up(self) -> str:
         """Say why the incremental run was given up."""
-        if self._cannot:
-            return self._cannot
-        assert self._spending is not None
-        return (
-            f"guard: the incremental run needed more than {self._spending.spent:,} messages; the last full run sent "
-            f"{self._full_messages:,}"
-        )
-
-    def changed_ids(self) -> NDArray[Any]:
-        """Return the ids of vertices, of those that this rank's result has, whose states differ from the one before."""
-        assert self._result is not None
-        return self._result.ids if self._before is None else changed_ids(self._before, self._result)
-
-    def close(self) -> None:
-        """End the threads."""
-        self._threads.close()
+        return self._cannot or super().given_up()
 
     def _changed_in_place(self, newer: Graph) -> bool:
         """Change the partition's rows where they are; False where it is to be laid out."""
@@ -264,31 +226,13 @@ class RankedRun:
 
     def _affected(self) -> Affected:
         """Return what a batch may change, of all ranks."""
-        group, subgraph = self._graph.group, self._subgraph
         gids = distinct(np.concatenate([self._inserted.ends, self._deleted.ends]))
-        lids = subgraph.local_ids(gids)
-        names = [f.name for f in self._made.bound.declaration.states]
-        sizes = self._engine.num_in_edges(lids)
-
-        def everywhere(values: NDArray[Any]) -> NDArray[Any]:
-            return np.concatenate(group.all_gather_array(np.ascontiguousarray(values)))
-
-        return Affected(
-            ids=self._graph.ids.to_oids(everywhere(gids)),
-            fields={name: everywhere(self._engine.state(name)[lids]) for name in names},
-            edges=int(everywhere(sizes).sum()),
-            num_vertices=self._graph.num_vertices,
-            num_edges=self._graph.num_edges,
-            last_messages=self._full_messages,
-        )
+        lids = self._subgraph.local_ids(gids)
+        edges = self._graph.group.all_reduce(np.array([self._engine.num_in_edges(lids).sum()]), "sum")
+        return self._affects(gids, lambda name: self._engine.state(name)[lids], int(edges[0]))
 
     def _collected(self, stats: Any) -> Result:
-        from sigps.system.worker_manager import RankResult
-
-        part = RankResult(self._subgraph, self._engine, (), "converged", stats)
-        result = collect(part, self._made.program, self._graph, "cpu", gather=self._gathers)
-        self._before, self._result = self._result, result
-        return result
+        return self._collects(self._subgraph, self._engine, stats)
 
 
 def _reading_all(made: Prepared) -> Prepared:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sigps.engine.cpu.measures import LiveMeasures
     from sigps.engine.cpu.spending import Spending
     from sigps.engine.gpu.following import GpuFollowingEngine
-    from sigps.job.live_ranks import RankedRun
+    from sigps.job.on_ranks import OnRanks
 
 __all__ = ["LaterIds", "LiveFields", "LiveRun", "live_run"]
 
@@ -344,7 +344,7 @@ def _ids_of(graph: Graph, make: Any) -> NDArray[Any]:
 
 def live_run(
     program: Vertex, graph: Graph, options: Mapping[str, Any], tolerance: float | None
-) -> tuple[LiveRun | RankedRun | None, str]:
+) -> tuple[LiveRun | OnRanks | None, str]:
     """Return what goes on from version to version; or None, and why every batch gets a full run. Collective."""
     from sigps.compiler.proofs.incremental import incremental, within_tolerance
 
@@ -357,8 +357,8 @@ def live_run(
     runs_on_gpu = device == "cuda" and graph.group.size == 1 and tolerance is None
     if found.kind == "full" and not runs_on_gpu:
         return None, found.why
-    if graph.group.size > 1 and found.kind not in ("monotone", "first arrival"):
-        return None, f"incremental runs of this kind ({found.kind}) are not built for several ranks"
+    if graph.group.size > 1 and found.ranks_obstacle:
+        return None, found.ranks_obstacle
     if device != "cpu" and not runs_on_gpu:
         return None, f"incremental runs are not built for device={device!r}" + " on several ranks" * (
             graph.group.size > 1
@@ -391,9 +391,13 @@ def live_run(
         return None, "the solution does not depend on the values that states begin with"
     if graph.group.size > 1:
         from sigps.device.cpu import Threads
+        from sigps.job.live_measures import RankedMeasuresRun
         from sigps.job.live_ranks import RankedRun
 
-        return RankedRun(made, Threads(made.manager.num_threads), found, options), found.why
+        threads = Threads(made.manager.num_threads)
+        if found.rounds is not None:
+            return RankedMeasuresRun(made, graph, threads, found, options), found.why
+        return RankedRun(made, threads, found, options), found.why
     engine, threads, measures = _engine_of(made, found, tolerance)
     if engine.obstacle:
         return None, engine.obstacle

@@ -12,8 +12,8 @@ from sigps.errors import ConfigError, SigpsError
 from sigps.graph.graph import Graph
 from sigps.job.changed_ids import changed_ids
 from sigps.job.guard import Guard, check_guard
-from sigps.job.live_ranks import RankedRun
 from sigps.job.live_run import LaterIds, LiveFields, LiveRun, live_run
+from sigps.job.on_ranks import OnRanks
 from sigps.job.result import Result
 from sigps.job.run import run
 from sigps.job.updates import Updates
@@ -92,10 +92,10 @@ def stream(
     A batch is applied to the graph (`Graph.apply`); then the program's result follows, incrementally where the compiler
     proved that it can (`sigps explain` says which way and why) and the guard allows it, else by a full run. Either way
     it is the result of a full run on a graph built anew, but for states that `sigps explain` names as witnesses: those
-    are as valid, and may be others. Incremental runs are built for CPU cores, on several ranks for monotone programs
-    and those of a first arrival; and on one GPU for monotone programs that send their keys. Other programs run in full
-    on a GPU, where their edges follow the batch if messages combine in any order (no sums of floats, no lists); else
-    each version is laid out anew.
+    are as valid, and may be others. Incremental runs are built for CPU cores, on several ranks for monotone programs,
+    those of a first arrival and local measures; and on one GPU for monotone programs that send their keys. Other
+    programs run in full on a GPU, where their edges follow the batch if messages combine in any order (no sums of
+    floats, no lists); else each version is laid out anew.
 
     Args:
         program: As in `sigps.run`.
@@ -156,7 +156,7 @@ class Stream:
         self._program, self._guard, self._missing, self._options = program, guard, missing, options
         self._window = None if window is None else Window(window)
         self.graph = graph
-        self._live: LiveRun | RankedRun | None
+        self._live: LiveRun | OnRanks | None
         self._tolerance = tolerance
         self._live, self._why = self._begun(graph)
         self._result = _Held(self._first())
@@ -218,7 +218,7 @@ class Stream:
         live, newer = self._live, None
         if isinstance(live, LiveRun) and window is None and self._missing == "count":
             newer = live.laid_by(graph, batch, self._guard)
-        if live is not None and newer is None:
+        if isinstance(live, LiveRun) and newer is None:
             live.note(graph, batch)
         is_laid_by = newer is not None
         if newer is None:
@@ -252,7 +252,7 @@ class Stream:
             raise ConfigError("the stream has no window")
         self._window.state = state
 
-    def _begun(self, graph: Graph) -> tuple[LiveRun | RankedRun | None, str]:
+    def _begun(self, graph: Graph) -> tuple[LiveRun | OnRanks | None, str]:
         """Return what goes on from this version, or why nothing does."""
         live, why = live_run(self._program, graph, self._options, self._tolerance)
         if live is None and self._tolerance is not None:
@@ -266,7 +266,7 @@ class Stream:
             result = run(self._program, self.graph, **self._options)
         return LiveResult.of(result, "full", "the first run", result.ids, None)
 
-    def _forget(self, live: LiveRun | RankedRun, why: str) -> None:
+    def _forget(self, live: LiveRun | OnRanks, why: str) -> None:
         """Let go of a run that ended in the middle of a batch; the last result is made again.
 
         Within a tolerance a run begins anew on the version before: full runs have no tolerance.
@@ -317,7 +317,7 @@ class Stream:
         assert isinstance(live, LiveRun)
         return self._gone_on(live, live.follow_ends(newer, self._guard), newer, newer)
 
-    def _gone_on(self, live: LiveRun | RankedRun, why: str, newer: Graph, update: Any) -> LiveResult:
+    def _gone_on(self, live: LiveRun | OnRanks, why: str, newer: Graph, update: Any) -> LiveResult:
         """Go on from the last result, or run in full, for which there is a reason already if `why` is not empty."""
         if not why:
             found = live.go_on(self._guard)

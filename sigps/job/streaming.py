@@ -155,7 +155,7 @@ def decide_streaming(
         resident = resident_of(int(vertices[rank]), int(arcs[rank]), threads[rank])
     spare = 0 if limit is None else limit - sum(resident.values())
     own = rows.part(range(int(bounds[rank]), int(bounds[rank + 1])))
-    packed = own.words.nbytes + sum(c.words.nbytes for name, c in own.columns.items() if name in names)
+    packed = own.num_bytes + sum(c.num_bytes for name, c in own.columns.items() if name in names)
     unpacked = int(arcs[rank]) * an_edge
     cached = min(spare, unpacked)
     left = 1 - cached / max(unpacked, 1)
@@ -227,7 +227,7 @@ def _decide_on_gpu(
         )
     resident = spec.bytes_beside_edges(derived, graph, options, rows)
     columns = [rows.columns[name] for name in derived.edge_columns if name in rows.columns]
-    packed = rows.words.nbytes + sum(column.words.nbytes for column in columns)
+    packed = rows.num_bytes + sum(column.num_bytes for column in columns)
     fills = options.device_memory is not None or options.stream == "auto"
     cached = max(0, min(packed, free - sum(resident.values()))) if fills else 0
     given = cached, packed - cached, num_arcs, num_vertices

@@ -345,7 +345,10 @@ class Server:
             if section.model_dump(exclude_unset=True) == graph:
                 return name
         known = (
-            ", ".join(f"{name} ({s.path or next(iter(s.generator or ()))})" for name, s in graphs.items())
+            ", ".join(
+                f"{name} ({', '.join(s.paths) or next(iter(s.generator or ()))})"
+                for name, s in graphs.items()
+            )
             or "none"
         )
         raise ConfigError(

@@ -433,6 +433,41 @@ def test_generate_info_convert_partition(run: Run, tmp_path: Path, monkeypatch: 
         assert [line.split()[:2] for line in out.splitlines()[1:4]] == [["0", "4"], ["1", "4"], ["2", "4"]]
 
 
+def test_a_store_in_several_folders(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("disk").mkdir()
+    more = ["--packed", "--folder", "disk/b", "--folder", "disk/c"]
+    made = run("generate", "grid", "--opt", "rows=3", "--opt", "columns=4", "-o", "a.sigps", *more)
+    assert (made.code, made.out.splitlines()[-1]) == (0, "wrote a.sigps, disk/b, disk/c")
+    folders = ["disk/c", "a.sigps", "disk/b"]
+    out = run("info", *folders, "--verify").out
+    assert "on disk        1 packed pages of rows in the order of ids" in out
+    where = [line.split(", ")[0] for line in out.splitlines() if "of the pages" in line]
+    assert where == [
+        "  a.sigps: 1 of the pages",
+        "  disk/b: 0 of the pages",
+        "  disk/c: 0 of the pages",
+    ]
+    assert out.endswith("every checksum is right\n")
+    assert run("convert", *folders, "out.csv").code == 0
+    assert Path("out.csv").read_text().count("\n") == 18  # 3 * 3 + 2 * 4 edges, and a line of names
+    assert "ghosts" in run("partition", *folders, "-n", "2").out
+    missing = run("info", "a.sigps", "disk/b")
+    assert (missing.code, "folder 3 is missing" in missing.err) == (1, True)
+    Path("job.yaml").write_text(
+        "program: sigps.apps:WCC\ngraph: {path: [a.sigps, disk/b, disk/c]}\n"
+        "engine: {device: cpu, stream: always}\noutput: {path: out.csv}\n"
+    )
+    assert run("run", "job.yaml").code == 0
+    assert {line.split(",")[1] for line in Path("out.csv").read_text().splitlines()[1:]} == {"0"}
+    assert "12 vertices" in run("plan", "job.yaml").out
+    assert (
+        "12 vertices" in run("explain", "sigps.apps:WCC", *(w for f in folders for w in ("--graph", f))).out
+    )
+    lost = run("run", "job.yaml", "--set", "graph.path=[a.sigps, disk/b, disk/d]")
+    assert (lost.code, "there is no folder" in lost.err, "disk/d" in lost.err) == (1, True, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "complaint"),
     [
@@ -444,6 +479,9 @@ def test_generate_info_convert_partition(run: Run, tmp_path: Path, monkeypatch: 
         (["convert", "absent.txt", "g.mtx"], 1, "absent.txt"),
         (["convert", "graph.txt", "g.mtx", "--opt", "formt=snap"], 2, "did you mean 'format'?"),
         (["convert", "graph.txt", "g.mtx", "--packed"], 2, "only a .sigps folder has packed edges"),
+        (["convert", "graph.txt", "g.sigps", "--folder", "h"], 2, "give --packed, too"),
+        (["convert", "graph.txt", "g.sigps", "--packed", "--folder", "absent/h"], 2, "there is no folder"),
+        (["convert", "graph.txt", "g.sigps", "--packed", "--folder", "g.sigps"], 1, "beside each other"),
         (["info", "absent.sigps"], 1, "absent.sigps"),
         (["info", "graph.txt", "--verify"], 2, "is no native store"),
         (["partition", "absent.sigps", "-n", "2"], 1, "absent.sigps"),

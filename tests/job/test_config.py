@@ -103,6 +103,17 @@ def test_paths_of_the_command_line_start_here(
     assert job.folder == here
 
 
+def test_several_paths_of_one_graph(write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    text = "program: sigps.apps:WCC\ngraph: {path: [a.sigps, /disk/b]}\n"
+    path = write(text)
+    monkeypatch.chdir("/")
+    assert load_job(path).graph.paths == [str(path.parent / "a.sigps"), "/disk/b"]
+    assert load_job(path, ["graph.path=[x, y]"]).graph.path == ["/x", "/y"]
+    for wrong in ("3", "[]", "[1, 2]", "{a: b}"):
+        with pytest.raises(ConfigError, match=r"graph\.path .*a path, or a list of paths"):
+            load_job(write(f"program: sigps.apps:WCC\ngraph: {{path: {wrong}}}\n"))
+
+
 def test_absolute_paths_stay(write: Write) -> None:
     assert load_job(write(GOOD), ["graph.path=/data/g.txt"]).graph.path == "/data/g.txt"
 

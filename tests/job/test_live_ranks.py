@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from thread_group import ThreadGroup, run_ranks
 
 import sigps
-from sigps import Graph, Param, State, Updates, VertexId
-from sigps.apps import BFS, CDLP, SSSP, WCC
+from sigps import Graph, Param, State, Updates, VertexId, neighbor_links
+from sigps.apps import BFS, CDLP, LCC, SSSP, WCC, Triangles
+from sigps.compiler.explain import explain
+from sigps.engine.cpu import measures
 from sigps.job import live_ranks
 from sigps.model.vertex import Vertex
 
@@ -23,6 +25,8 @@ KEYS = {
     "BFS": ["level", "parent"],
     "Rhythmic": ["when", "weight"],
     "CDLP": ["label"],
+    "Triangles": ["triangles"],
+    "LCC": ["links", "neighbors", "coefficient"],
 }
 
 
@@ -83,6 +87,8 @@ def test_results_are_those_of_a_graph_built_anew(
         "BFS": BFS(source=source),
         "Rhythmic": Rhythmic(source=source),
         "CDLP": CDLP(iterations=3),
+        "Triangles": Triangles(),
+        "LCC": LCC(),
     }[name]
     guard = data.draw(st.sampled_from(["incremental", "auto"]))
     found = streamed(program, history.first, history.updates(), ranks, guard=guard)
@@ -171,6 +177,105 @@ def test_what_would_cost_too_much_is_given_up_by_all() -> None:
     assert values == values_of(expected, ["distance"])
     assert path == "full"
     assert "needed more than" in why
+
+
+@pytest.mark.parametrize("program", [Triangles(), LCC()])
+@pytest.mark.parametrize(("directed", "ranks", "guard"), [(True, 2, "auto"), (False, 3, "incremental")])
+def test_measures_are_counted_along_a_batch(
+    program: Vertex, directed: bool, ranks: int, guard: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measures, "_WORTH_THREADS", 0)
+    draw, n = np.random.default_rng(5), 300
+    edges = (n * draw.random((2, 4000)) ** 2).astype(int)
+    batches = []
+    for size in (1, 20, 10, 3000, 15):
+        at = draw.integers(0, 4000, size)
+        inserts = tuple(np.append(ends, n + len(batches)) for ends in draw.integers(0, n, (2, size)))
+        batches.append(Updates(inserts, tuple(edges[:, at])))
+    names = KEYS[type(program).__name__]
+
+    def of(group: ThreadGroup) -> list[Any]:
+        graph = Graph.from_edges(*edges, vertices=range(n), directed=directed, group=group)
+        found = []
+        with sigps.stream(program, graph, device="cpu", threads=2, guard=guard) as live:
+            for batch in batches:
+                result = live.apply(batch)
+                told = result.path, result.changed_ids.tolist(), result.stats[0].active
+                found.append((values_of(result, names), result.aggregators, *told))
+        return found
+
+    found = run_ranks(ranks, of)[0]
+    graph = Graph.from_edges(*edges, vertices=range(n), directed=directed)
+    before = values_of(sigps.run(program, graph, device="python"), names)
+    for batch, (values, aggregators, _, changed, active) in zip(batches, found, strict=True):
+        graph = graph.apply(batch.inserts, batch.deletes)
+        judge = Graph.from_edges(
+            *[graph.to_arrow()[name].to_numpy() for name in ("source", "target")],
+            vertices=range(graph.num_vertices),
+            directed=directed,
+        )
+        expected = sigps.run(program, judge, device="python")
+        assert (values, aggregators) == (values_of(expected, names), expected.aggregators)
+        assert changed == [v for v in values if before.get(v) != values[v]]
+        assert len(changed) <= active <= graph.num_vertices
+        before = values
+    of_many = "full" if guard == "auto" else "incremental"
+    assert [path for _, _, path, _, _ in found] == [*["incremental"] * 3, of_many, "incremental"]
+
+
+def test_measures_on_ranks_without_vertices() -> None:
+    def first(**options: Any) -> Graph:
+        return Graph.from_edges([0, 1], [1, 0], vertices=range(2), **options)
+
+    batches = [Updates(([0], [2])), Updates(([2], [1])), Updates(None, ([1], [0])), Updates()]
+    found = streamed(LCC(), first, batches, 4, guard="incremental")
+    assert [path for _, path, _, _ in found] == ["incremental"] * 4
+    assert [[values[v][0] for v in range(3)] for values, *_ in found] == [
+        [0, 0, 0],
+        [1, 1, 2],
+        [1, 1, 1],
+        [1, 1, 1],
+    ]
+
+
+class Sends(Vertex, message=int):
+    """Begins with a measure, and sends it."""
+
+    links: State[int] = neighbor_links
+
+    def compute(self, messages):
+        if self.superstep == 0:
+            self.send_to_neighbors(self.links)
+        else:
+            self.links = max(messages, default=0)
+            self.vote_to_halt()
+
+
+class Reads(Vertex):
+    """Begins with a measure, and reads a degree."""
+
+    links: State[int] = neighbor_links
+
+    def compute(self, messages):
+        self.links -= self.out_degree
+        self.vote_to_halt()
+
+
+@pytest.mark.parametrize(
+    ("program", "why"), [(Sends(), "that send nothing"), (Reads(), "that read no edges of theirs")]
+)
+def test_measures_that_do_not_go_on_on_ranks_say_so(program: Vertex, why: str) -> None:
+    def of(group: ThreadGroup) -> tuple[str, str, list[int]]:
+        graph = Graph.from_edges([0, 1, 2], [1, 2, 3], directed=False, group=group)
+        with sigps.stream(program, graph, device="cpu", threads=1, guard="incremental") as live:
+            result = live.apply(inserts=([0], [2]))
+            return result.path, result.why, result["links"].tolist()
+
+    path, told, links = run_ranks(2, of)[0]
+    graph = Graph.from_edges([0, 1, 2, 0], [1, 2, 3, 2], directed=False)
+    assert (path, links) == ("full", sigps.run(program, graph, device="python")["links"].tolist())
+    assert told.endswith(why)
+    assert f"on several ranks a full run: {told}" in explain(type(program))
 
 
 @pytest.mark.parametrize("duplicates", ["keep", "drop"])

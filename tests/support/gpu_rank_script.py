@@ -515,6 +515,56 @@ def tiles_logs(transport: str, folder: str) -> None:
     tell("3 runs over tiles went on")
 
 
+def component_graphs(group: Any) -> dict[str, Graph]:
+    """Return graphs whose components are found at once on several GPUs, of many shapes."""
+    draw = np.random.default_rng(7)
+    order, few = draw.permutation(50_000), draw.integers(0, 90_000, (2, 60_000))
+    directed = draw.integers(0, 30_000, (2, 40_000)) * 3 + 5
+    stars = np.repeat([0, 1, 2], [30_000, 20_000, 10_000]), np.arange(3, 60_003)
+    ends = np.stack(np.triu_indices(80, 1))
+    cliques = (np.arange(30)[:, None, None] + 30 * ends[None]).transpose(1, 0, 2).reshape(2, -1)
+    return {
+        "grid": generate("grid", rows=210, columns=170, group=group),
+        "path": Graph.from_edges(order[:-1], order[1:], directed=False, group=group),
+        "small parts": Graph.from_edges(*few, directed=False, group=group),
+        "directed": Graph.from_edges(*directed, group=group),
+        "stars": Graph.from_edges(*stars, directed=False, group=group),
+        "cliques": Graph.from_edges(*cliques, directed=False, group=group),
+        "kronecker": generate("rmat", scale=14, group=group),
+    }
+
+
+def components(transport: str, _: str) -> None:
+    """Find components at once, three times by each partitioner: threads meet in another order each time."""
+    group = world()
+    graphs, whole = component_graphs(group), component_graphs(Alone()) if group.rank == 0 else {}
+    for name, graph in graphs.items():
+        for method in METHODS[:3]:
+            options: dict[str, Any] = {"device": "cuda", "transport": transport, "partitioner": method}
+            found = [
+                run(WCC(), graph, precision=precision, **options) for precision in ("single", "double") * 3
+            ]
+            if group.rank == 0:
+                judge = run(WCC(), whole[name], device="cpu", asynchronous=False)
+                for result in found:
+                    assert [s.direction for s in result.stats][1:] == ["at once"], (name, method)
+                    np.testing.assert_array_equal(
+                        result["component"], judge["component"], f"{name}, {method}"
+                    )
+                    assert result.stats[-1].messages == judge.stats[0].messages, (name, method)
+                    changed = (judge["component"] != judge.ids).sum()
+                    assert result.stats[-1].active == changed, (name, method)
+    one = Graph.from_edges(np.arange(30_000), np.arange(1, 30_001), directed=False, group=group)
+    last = group.size - 1
+    result = run(
+        WCC(), one, device="cuda", transport=transport, partitioner=lambda ids: np.full(ids.size, last)
+    )
+    if group.rank == 0:
+        assert not result["component"].any()
+        assert [s.direction for s in result.stats][1:] == ["at once"]
+    tell(f"components of {len(graphs)} graphs")
+
+
 def many(transport: str, _: str) -> None:
     """Runs are shared out: what each rank has is that of the runs by themselves, on one rank."""
     group = world()

@@ -7,6 +7,7 @@ import functools
 import re
 import subprocess
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +20,9 @@ from host_cpp import FOLDER, find_compiler
 __all__ = ["entries_of", "host_kernels", "kernels_of", "library_of", "text_of"]
 
 THREADS = 64
+
+_one_at_a_time = threading.Lock()
+"""Of ranks that are threads: a block of a library is in variables of its file."""
 
 _DEVICE = r"""
 template <class T> static T __ldcg(const T *at) { take_turns(); return *at; }
@@ -80,6 +84,10 @@ def _launcher(library: ctypes.CDLL, name: str) -> Any:
     run = getattr(library, f"run_{name}")
 
     def launch(blocks: int, threads: int, parameters: Sequence[Any], **_: Any) -> None:
+        with _one_at_a_time:
+            run_here(parameters)
+
+    def run_here(parameters: Sequence[Any]) -> None:
         kept = [
             np.array(p.ctypes.data, np.uint64) if isinstance(p, np.ndarray) and p.ndim else np.array(p)
             for p in parameters
@@ -140,7 +148,7 @@ def _library(file: str, macros: tuple[tuple[str, str], ...]) -> ctypes.CDLL:
     headers = (
         "edges.cuh",
         *re.findall(
-            r'#include "((?:packed_rows|rmat|changing_rows).cuh)"', (FOLDER / f"{file}.cu").read_text()
+            r'#include "((?:packed_rows|rmat|changing_rows|trees).cuh)"', (FOLDER / f"{file}.cu").read_text()
         ),
     )
     threads = (Path(__file__).parent / "host_threads.hpp").read_text()

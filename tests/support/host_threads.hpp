@@ -22,7 +22,7 @@ using std::min;
 struct uint2 {
   uint32_t x, y;
 };
-struct alignas(16) uint4 {
+struct alignas(8) uint4 {
   uint32_t x, y, z, w;
 };
 

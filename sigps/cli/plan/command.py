@@ -113,16 +113,16 @@ def _streaming(
     from sigps.job.preparing import precision_of
     from sigps.job.streaming import decide_streaming, device_limit
 
-    engine, path = job.engine, Path(job.graph.path or "")
+    engine, paths = job.engine, job.graph.paths
     on_gpu = engine.device == "cuda"
     limit = engine.device_memory if on_gpu else engine.host_memory
     may_stream = (on_gpu and num_ranks == 1) or limit is not None or engine.stream == "always"
-    if not may_stream or not job.graph.path or not path.is_dir():
+    if not may_stream or not paths or not Path(paths[0]).is_dir():
         return None
     return decide_streaming(
         program,
         derived,
-        open_store(path, Alone(), verify="none"),
+        open_store(paths, Alone(), verify="none"),
         engine.device,
         RunOptions(
             deterministic=engine.deterministic,

@@ -35,9 +35,9 @@ def measure(job: JobConfig) -> Size:
     """
     if job.graph.generator is not None:
         return _of_generator(job)
-    path = Path(job.graph.path or "")
-    if path.is_dir():
-        return _of_store(path)
+    path, *others = map(Path, job.graph.paths)
+    if others or path.is_dir():
+        return _of_store(job.graph.paths)
     if path.suffix == ".parquet":
         return _of_parquet(job, path)
     return _of_text(job, path)
@@ -54,10 +54,10 @@ def _of_generator(job: JobConfig) -> Size:
     return Size(edges.num_vertices, stored, edges.directed, 4 if edges.weights else 0, basis)
 
 
-def _of_store(path: Path) -> Size:
+def _of_store(folders: list[str]) -> Size:
     from sigps.graph.formats.store_header import read_header
 
-    header = read_header(path)
+    header, _ = read_header(folders)
     columns = sum(dtype.itemsize for dtype in header.column_types())
     shapes = (math.prod(shape) for _, shape in header.vertex_columns)
     of_vertices = sum(t.itemsize * k for t, k in zip(header.vertex_column_types(), shapes, strict=True))

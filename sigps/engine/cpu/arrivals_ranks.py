@@ -10,7 +10,6 @@ program given must not stop at the first sender.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,13 @@ from numpy.typing import NDArray
 
 from sigps.engine.cpu.arrivals import ArrivalEngine, Calendar
 from sigps.engine.cpu.following import EdgeChanges
-from sigps.engine.cpu.live_ranks import Carried, OnRanks, SharedSpending
-from sigps.engine.stats import StatsLog
+from sigps.engine.cpu.live_ranks import Carried, EngineOnRanks, SharedSpending
+from sigps.engine.stats import StatsLog, added_up
 
 __all__ = ["RankedArrivalEngine"]
 
 
-class RankedArrivalEngine(OnRanks, ArrivalEngine):
+class RankedArrivalEngine(EngineOnRanks, ArrivalEngine):
     """An engine of a first-arrival program; verbs are those of `RankedLiveEngine`."""
 
     def __init__(self, *args: Any, level: int) -> None:
@@ -117,9 +116,4 @@ class RankedArrivalEngine(OnRanks, ArrivalEngine):
 
     def _everywhere(self, stats: StatsLog) -> StatsLog:
         """Return what all ranks did: they ran the same supersteps."""
-        own = np.array([(entry.active, entry.messages, entry.bytes_moved) for entry in stats]).reshape(-1, 3)
-        counts = self._exchange.gather(own).sum(axis=0).tolist()
-        return StatsLog(
-            replace(entry, active=active, messages=messages, bytes_moved=num_bytes)
-            for entry, (active, messages, num_bytes) in zip(stats, counts, strict=True)
-        )
+        return added_up(stats, self._exchange.gather)

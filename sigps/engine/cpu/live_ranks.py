@@ -31,7 +31,7 @@ from sigps.graph.versions.row_changes import distinct
 from sigps.kernels.cpu.arguments import HALTED
 from sigps.kernels.cpu.live import UNORDERED
 
-__all__ = ["Carried", "OnRanks", "RankedLiveEngine", "SharedSpending"]
+__all__ = ["Carried", "EngineOnRanks", "RankedLiveEngine", "SharedSpending"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class _LimitedSupersteps:
         return Done((), 0, 0) if self.is_spent else None
 
 
-class OnRanks(LiveEngine):
+class EngineOnRanks(LiveEngine):
     """An engine that goes on on one of several ranks, as long as its partition lasts. Verbs are collective."""
 
     @property
@@ -111,7 +111,7 @@ class OnRanks(LiveEngine):
         return (edges.stops[lids] - edges.offsets[lids]).astype(np.int64)
 
 
-class RankedLiveEngine(OnRanks):
+class RankedLiveEngine(EngineOnRanks):
     """An engine of a monotone program."""
 
     def add_ghosts(self, lids: NDArray[np.int64], ids: NDArray[np.int64], told: NDArray[np.int64]) -> None:

@@ -7,7 +7,9 @@ the other end marked once for all its pairs (`graph/measures/changed_links.py`).
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +22,34 @@ from sigps.graph.measures.changed_links import arcs_between, follow_pairs
 from sigps.graph.measures.neighbourhood import count_with_cost
 from sigps.graph.versions.row_changes import distinct
 
-__all__ = ["LiveMeasures"]
+__all__ = [
+    "ChangedPairs",
+    "LiveMeasures",
+    "Measures",
+    "Rows",
+    "count_changes",
+    "ends_of",
+    "entries_of",
+    "keys_of",
+    "spans_of",
+]
 
 Rows = tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[Any]]
 
 _WORTH_THREADS = 1 << 20
 """Elements of rows for which threads pay, each with measures of its own."""
+SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
+
+
+class Measures(Protocol):
+    """Measures of vertices that follow a graph."""
+
+    full_cost: int
+    """How many marks were read when they were counted last."""
+
+    def values(self) -> dict[str, NDArray[np.int64]]:
+        """Return the measures by name, [vertices]."""
+        ...
 
 
 class LiveMeasures:
@@ -61,7 +85,7 @@ class LiveMeasures:
         self, sources: NDArray[np.int64], targets: NDArray[np.int64], outward: Rows, num_rows: int
     ) -> None:
         """Note how many arcs there are between vertices that a batch names, by local ids, before it is applied."""
-        keys = _keys_of(sources, targets)
+        keys = keys_of(sources, targets)
         self._noted = keys, self._arcs(keys, outward, num_rows)
 
     def follow(
@@ -87,7 +111,7 @@ class LiveMeasures:
             more = num_vertices - values.size
             self._values[name] = np.concatenate([values, np.zeros(more, np.int64)]) if more else values
         ends = (np.concatenate([getattr(c, n) for c in (inserts, deletes)]) for n in ("sources", "targets"))
-        keys = _keys_of(*ends)
+        keys = keys_of(*ends)
         after = self._arcs(keys, outward, num_vertices)
         known, arcs = self._noted
         at = np.searchsorted(known, keys)
@@ -97,58 +121,26 @@ class LiveMeasures:
         before[is_known] = arcs[at[is_known]]
         changed = before != after
         keys, before, after = keys[changed], before[changed], after[changed]
-        ends_a, ends_b = (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32)
-        degrees = [
-            (o[1][e] - o[0][e]).astype(np.int64)
-            for o in self._sides(outward, inward)
-            for e in (ends_a, ends_b)
-        ]
-        of_a, of_b = sum(degrees[::2]), sum(degrees[1::2])
-        is_less = of_a < of_b
-        ends_a, ends_b = np.where(is_less, ends_b, ends_a), np.where(is_less, ends_a, ends_b)
-        order = np.argsort(ends_a, kind="stable")
-        ends_a, ends_b, before, after = ends_a[order], ends_b[order], before[order], after[order]
-        least, most = np.minimum(of_a, of_b)[order], np.maximum(of_a, of_b)[order]
-        is_first = np.ones(ends_a.size, dtype=np.bool_)
-        is_first[1:] = ends_a[1:] != ends_a[:-1]
-        work = 3 * least + 2 * most * is_first + 1
-        if not spending.take(edges=int(work.sum())):
+        sides = self._sides(outward, inward)
+        of_ends = (sum((o[1][e] - o[0][e]).astype(np.int64) for o in sides) for e in ends_of(keys))
+        pairs = ChangedPairs.of(keys, before, after, *of_ends)
+        if not spending.take(edges=int(pairs.work.sum())):
             return None
-        seen = self._run((ends_a, ends_b, before, after), work, outward, inward, num_vertices)
+        entries = entries_of(pairs.a, pairs.b, num_vertices)
+        spans = [spans_of(side, pairs.a, pairs.b) for side in sides]
+        measures = self._values["num_neighbors"], self._values["neighbor_links"]
+        seen = count_changes(
+            self._threads, pairs, entries, spans, measures, num_vertices, directed=self._directed
+        )
         self.is_current = True
-        return seen
-
-    def _run(
-        self, pairs: tuple[Any, ...], work: NDArray[np.int64], outward: Rows, inward: Rows, num_vertices: int
-    ) -> NDArray[np.uint32]:
-        entries = _entries_of(*pairs[:2])
-        ends, total = np.cumsum(work), int(work.sum())
-        parts = self._threads.count if total > _WORTH_THREADS else 1
-        cuts = [0, *np.searchsorted(ends, np.linspace(0, total, parts + 1)[1:-1]).tolist(), work.size]
-        neighbors, links = self._values["num_neighbors"], self._values["neighbor_links"]
-
-        def follow(part: int) -> tuple[NDArray[Any], ...]:
-            n = num_vertices
-            own = (neighbors, links) if parts == 1 else (np.zeros(n, np.int64), np.zeros(n, np.int64))
-            marks, others, seen = (np.zeros(n, dtype=np.uint8) for _ in range(3))
-            listed = np.empty(n + 1, dtype=np.uint32)
-            span, rows, scratch = (cuts[part], cuts[part + 1]), (outward, inward), (marks, others, listed)
-            follow_pairs(*span, pairs, entries, *rows, self._directed, *scratch, *own, seen)
-            return *own, seen
-
-        found = self._threads.map(follow, range(parts))
-        if parts > 1:
-            for more, others, _ in found:
-                neighbors += more
-                links += others
-        return np.flatnonzero(np.any([seen for _, _, seen in found], axis=0)).astype(np.uint32)
+        return np.flatnonzero(seen).astype(np.uint32)
 
     def _sides(self, outward: Rows, inward: Rows) -> tuple[Rows, ...]:
         return (outward, inward) if self._directed else (outward,)
 
     def _arcs(self, keys: NDArray[np.uint64], outward: Rows, num_rows: int) -> NDArray[np.uint8]:
         """Return how many arcs each pair has: 0, 1 or 2; of an undirected graph 0 or 2."""
-        ends = (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32)
+        ends = ends_of(keys)
         there, back = (np.empty(keys.size, dtype=np.uint8) for _ in range(2))
         arcs_between(*ends, *outward, num_rows, there)
         if not self._directed:
@@ -157,7 +149,90 @@ class LiveMeasures:
         return there + back
 
 
-def _keys_of(sources: NDArray[np.int64], targets: NDArray[np.int64]) -> NDArray[np.uint64]:
+@dataclass(frozen=True, eq=False)
+class ChangedPairs:
+    """Pairs of vertices between which a batch changed arcs, in the order in which they are looked at; [pairs] each.
+
+    Attributes:
+        a: The end whose row is marked: that of higher degree. Equal ones stand together.
+        b: The other end.
+        before: How many arcs there were, uint8.
+        after: How many there are.
+        work: What looking at each takes, in edges that are read.
+    """
+
+    a: NDArray[np.uint32]
+    b: NDArray[np.uint32]
+    before: NDArray[np.uint8]
+    after: NDArray[np.uint8]
+    work: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        keys: NDArray[np.uint64],
+        before: NDArray[np.uint8],
+        after: NDArray[np.uint8],
+        of_low: Any,
+        of_high: Any,
+    ) -> ChangedPairs:
+        """Return pairs (`keys_of`) in order, by the degrees of their ends."""
+        low, high = ends_of(keys)
+        is_less = of_low < of_high
+        a, b = np.where(is_less, high, low), np.where(is_less, low, high)
+        order = np.argsort(a, kind="stable")
+        a, b = a[order], b[order]
+        least, most = np.minimum(of_low, of_high)[order], np.maximum(of_low, of_high)[order]
+        is_first = np.ones(a.size, dtype=np.bool_)
+        is_first[1:] = a[1:] != a[:-1]
+        return cls(a, b, before[order], after[order], 3 * least + 2 * most * is_first + 1)
+
+
+def count_changes(
+    threads: Threads,
+    pairs: ChangedPairs,
+    entries: tuple[NDArray[Any], ...],
+    spans: Sequence[tuple[NDArray[Any], ...]],
+    values: tuple[NDArray[np.int64], NDArray[np.int64]],
+    num_counted: int,
+    *,
+    directed: bool,
+) -> NDArray[np.uint8]:
+    """Add to the measures what pairs change; return 1 where they may, [vertices].
+
+    Args:
+        threads: Threads that count.
+        pairs: The pairs, whose ends are numbers of vertices.
+        entries: `entries_of` them.
+        spans: `spans_of` them in rows by source, and of directed graphs in those by target.
+        values: [vertices]: neighbours, and links.
+        num_counted: How many vertices, the first ones, count as common neighbours.
+        directed: Whether an arc may lack its reverse.
+    """
+    ends, total = np.cumsum(pairs.work), int(pairs.work.sum())
+    parts = threads.count if total > _WORTH_THREADS else 1
+    cuts = [0, *np.searchsorted(ends, np.linspace(0, total, parts + 1)[1:-1]).tolist(), ends.size]
+    given, n = (pairs.a, pairs.b, pairs.before, pairs.after), values[0].size
+
+    def follow(part: int) -> tuple[NDArray[Any], ...]:
+        own = values if parts == 1 else (np.zeros(n, np.int64), np.zeros(n, np.int64))
+        marks, others = (np.zeros(num_counted, dtype=np.uint8) for _ in range(2))
+        listed, seen = np.empty(num_counted + 1, dtype=np.uint32), np.zeros(n, dtype=np.uint8)
+        span, scratch = (cuts[part], cuts[part + 1]), (marks, others, listed)
+        rows = spans[0], spans[-1]
+        follow_pairs(*span, given, entries, *rows, num_counted, directed, *scratch, *own, seen)
+        return *own, seen
+
+    found = threads.map(follow, range(parts))
+    if parts > 1:
+        for more in found:
+            for value, its in zip(values, more, strict=False):
+                value += its
+    seen: NDArray[np.uint8] = np.max([seen for _, _, seen in found], axis=0)
+    return seen
+
+
+def keys_of(sources: NDArray[np.int64], targets: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Return distinct pairs of two vertices, ascending: the smaller one in the upper half of the bits."""
     low, high = np.minimum(sources, targets), np.maximum(sources, targets)
     is_pair = (low != high) & (low >= 0)
@@ -166,15 +241,30 @@ def _keys_of(sources: NDArray[np.int64], targets: NDArray[np.int64]) -> NDArray[
     return found
 
 
-def _entries_of(ends_a: NDArray[np.uint32], ends_b: NDArray[np.uint32]) -> tuple[NDArray[Any], ...]:
-    """Return the pairs of each vertex side by side, and where those of both ends of each pair lie."""
+def ends_of(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """Return the smaller and the greater vertex of pairs."""
+    return (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32)
+
+
+def spans_of(rows: Rows, a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """Return where the rows of the ends of pairs begin and stop, and what they have."""
+    begins, stops, ends = rows
+    return begins[a], stops[a], begins[b], stops[b], ends
+
+
+def entries_of(
+    ends_a: NDArray[np.uint32], ends_b: NDArray[np.uint32], num_counted: int
+) -> tuple[NDArray[Any], ...]:
+    """Return the pairs of each vertex side by side, and where those of both ends of each pair lie.
+
+    Args:
+        ends_a: [pairs].
+        ends_b: [pairs].
+        num_counted: Pairs with a greater other end are left out of a vertex's.
+    """
     of, others = np.concatenate([ends_a, ends_b]), np.concatenate([ends_b, ends_a])
     order = np.argsort(of, kind="stable")
-    numbers = np.concatenate([np.arange(ends_a.size)] * 2)[order]
-    is_first = np.ones(order.size + 1, dtype=np.bool_)
-    np.not_equal(of[order[1:]], of[order[:-1]], out=is_first[1:-1])
-    bounds = np.flatnonzero(is_first)
-    group = np.empty(order.size, dtype=np.int64)
-    group[order] = np.cumsum(is_first[:-1]) - 1
-    in_a, in_b = group[: ends_a.size], group[ends_a.size :]
-    return others[order], numbers, bounds[in_a], bounds[in_a + 1], bounds[in_b], bounds[in_b + 1]
+    order = order[others[order] < num_counted]
+    numbers, of = order % max(ends_a.size, 1), of[order]
+    spans = (np.searchsorted(of, ends, side=side) for ends in (ends_a, ends_b) for side in SIDES)
+    return others[order], numbers, *spans

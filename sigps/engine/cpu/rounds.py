@@ -34,7 +34,7 @@ from sigps.engine.aggregates import Aggregates
 from sigps.engine.compute_errors import error_in_loop
 from sigps.engine.cpu.direct_messages import new_table
 from sigps.engine.cpu.following import Arrays, EdgeChanges, LiveRows
-from sigps.engine.cpu.measures import LiveMeasures
+from sigps.engine.cpu.measures import LiveMeasures, Measures
 from sigps.engine.cpu.run_again import differ, is_large
 from sigps.engine.cpu.spending import Spending
 from sigps.engine.cpu.work import edges_of, split_list
@@ -95,7 +95,7 @@ class RoundsEngine:
         claim: Rounds,
         *,
         deterministic: bool,
-        measures: LiveMeasures | None = None,
+        measures: Measures | None = None,
     ) -> None:
         self._measures, self.gives_up = measures, measures is not None
         self._native, self._params, self._threads, self._claim = native, params, threads, claim
@@ -138,13 +138,13 @@ class RoundsEngine:
         stats, most = StatsLog(), available_memory() // _SHARE_OF_MEMORY
         known, self._rounds = self._rounds, []
         num_bytes, is_active = 0, True
-        while is_active and self._num:
+        while self._anywhere(is_active and self._num > 0):
             if known:
                 now = known.pop(0)
             else:
                 now = self._room_for_round()
                 num_bytes += self._bytes_of(now)
-            if num_bytes > most:
+            if self._anywhere(num_bytes > most):
                 self._rounds = []
                 self.obstacle = (
                     f"states and records of {len(stats) + 1} supersteps take {num_bytes:,} bytes, and more follow; a "
@@ -180,7 +180,7 @@ class RoundsEngine:
 
     def note(self, sources: NDArray[np.int64], targets: NDArray[np.int64]) -> None:
         """Take note of the edges that a batch names, by local ids (-1: none), before it is applied."""
-        if self._measures is not None:
+        if isinstance(self._measures, LiveMeasures):
             self._measures.note(sources, targets, self._push, self._num)
 
     def widen(self, inserts: EdgeChanges) -> None:
@@ -210,8 +210,7 @@ class RoundsEngine:
         ends = inserts.sources, inserts.targets, deletes.sources, deletes.targets
         measured = self._new[:0]
         if self._measures is not None:
-            rows = self._push, (self._pull.offsets, self._pull.stops, self._pull.ends)
-            seen = self._measures.follow(inserts, deletes, *rows, self._num, spending)
+            seen = self._measured(inserts, deletes, spending)
             if seen is None:
                 self._new = self._new[:0]
                 return None
@@ -264,6 +263,27 @@ class RoundsEngine:
         return changed
 
     _added = 0
+
+    def _anywhere(self, claim: bool) -> bool:
+        """Tell whether something holds on any rank."""
+        return claim
+
+    def _of_all_ranks(self, words: NDArray[Any]) -> NDArray[Any]:
+        """Return what each rank has, [ranks, words]."""
+        return words[None]
+
+    @property
+    def _num_vertices(self) -> int:
+        """Vertices of the whole graph."""
+        return self._num
+
+    def _measured(
+        self, inserts: EdgeChanges, deletes: EdgeChanges, spending: Spending
+    ) -> NDArray[np.uint32] | None:
+        """Let the measures follow a batch; return whose may differ, or None where that costs too much."""
+        assert isinstance(self._measures, LiveMeasures)
+        rows = self._push, (self._pull.offsets, self._pull.stops, self._pull.ends)
+        return self._measures.follow(inserts, deletes, *rows, self._num, spending)
 
     def _position(self, name: str) -> int:
         return [f.name for f in self._native.program.states].index(name)
@@ -343,11 +363,11 @@ class RoundsEngine:
         return int((self._pull.stops[vertices] - self._pull.offsets[vertices]).sum())
 
     def _arguments(self, superstep: int) -> LoopArguments:
-        return LoopArguments(superstep, self._num, 0, self._params, self._cells)
+        return LoopArguments(superstep, self._num_vertices, 0, self._params, self._cells)
 
     def _run_all(self, now: _Round, superstep: int | None = None) -> tuple[int, bool]:
         """Run all vertices in a superstep; return how many sent, and whether they stay active."""
-        if not self._lists:
+        if not self._lists and self._num:
             sizes = self._pull.stops[: self._num] - self._pull.offsets[: self._num] + np.uint64(1)
             parts = min(8 * self._threads.count if self._threads.count > 1 else 1, self._num)
             ends = np.cumsum(sizes)
@@ -431,7 +451,7 @@ class RoundsEngine:
         self.aggregates = Aggregates(self._native.program.aggregators)
         identity, last = self.aggregates.identity, len(self._rounds) - 1
         total = self._native.loop("fold_contributions", True)(self._num, self._given, identity)
-        self.aggregates.advance(self.aggregates.pack([total], last)[None], last)
+        self.aggregates.advance(self._of_all_ranks(self.aggregates.pack([total], last)), last)
 
     def _account(
         self, listed: NDArray[np.uint32] | None, sent: int, began: float, superstep: int

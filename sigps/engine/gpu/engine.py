@@ -41,6 +41,7 @@ from sigps.engine.gpu.packed_edges import PackedEdges, PackedGraph
 from sigps.engine.gpu.path_lengths import GpuPathLengths, gpu_path_lengths
 from sigps.engine.gpu.placement import Placement
 from sigps.engine.gpu.priority import GpuBuckets
+from sigps.engine.gpu.rank_components import RankComponents
 from sigps.engine.gpu.run_memory import RunMemory
 from sigps.engine.gpu.spilling import Stream
 from sigps.engine.gpu.tiling import Tiles
@@ -198,7 +199,7 @@ class GpuEngine:
         by_host = master is not None and not (self._asks_master and master.waits)
         may_have_cluster = alone and not saves and not by_host
         self._has_cluster = may_have_cluster and self._variant.cluster != NO_CLUSTER
-        self._components: GpuComponents | None = None
+        self._components: GpuComponents | RankComponents | None = None
         self._path_lengths: GpuPathLengths | None = None
         if can_wait and alone and forced is None and not self._is_packed:
             self._path_lengths = gpu_path_lengths(native.program, self._graph, native.gpu)

@@ -19,6 +19,7 @@ from sigps.engine.gpu.engine import GpuEngine
 from sigps.engine.gpu.halo_layout import HaloLayout, lay_out_halo
 from sigps.engine.gpu.memory_plan import direct_arrays
 from sigps.engine.gpu.peer_buffers import PeerBuffers, peer_buffers
+from sigps.engine.gpu.rank_components import rank_components
 from sigps.engine.gpu.run_memory import RunMemory
 from sigps.engine.snapshot import Snapshot
 from sigps.errors import ExchangeError
@@ -52,6 +53,9 @@ class GpuPeerEngine(GpuEngine):
     def __init__(self, *args: Any, patience: float = math.inf, **options: Any) -> None:
         super().__init__(*args, **options)
         self._lease["halo"]["timeout"] = int(min(patience, _LONGEST_WAIT) * 1e9)
+        if self._is_priority_form and options.get("forced") is None:
+            given = self._program, self._graph, self._memory, self._exchange, self._gpu
+            self._components = rank_components(*given, written_to=self._written_to, lists=self._lists)
 
     def _run_memory(self) -> RunMemory:
         graph, exchange = self._graph, self._exchange
@@ -126,9 +130,11 @@ class GpuPeerEngine(GpuEngine):
         gathered = exchange.gather(np.array([*offsets, *begins.ravel()], dtype=np.int64))
         first = len(offsets)
         peers = np.zeros(exchange.size, dtype=PEER)
+        self._written_to: list[dict[str, int]] = []
         for rank, (peer, address) in enumerate(zip(peers, self._buffers.addresses, strict=True)):
             found = (address + gathered[rank, :first]).tolist()
             theirs = dict(zip(_WRITTEN_TO, found, strict=True))
+            self._written_to.append(theirs)
             *lids, listed = gathered[rank, first:].reshape(exchange.size, 4)[exchange.rank].tolist()
             peer["num_hot"], peer["first_hot"], peer["first_cold"] = lids
             for parity in range(2):
@@ -136,6 +142,7 @@ class GpuPeerEngine(GpuEngine):
                     peer[name][parity] = theirs[f"{name}{parity}"]
                 peer["listed"][parity] = theirs[f"listed{parity}"] + 4 * listed
         memory.array("peers", np.uint8).set(peers.view(np.uint8))
+        self._lists: list[int] = peers["listed"][:, 0].tolist()
         layout: HaloLayout = graph.once(
             "halo", lambda: lay_out_halo(graph.numbering.halo(), graph.num_owned).on_device(cupy.asarray)
         )

@@ -25,6 +25,7 @@ from sigps.engine.gpu.packed_edges import PackedGraph
 from sigps.engine.gpu.packed_places import bytes_beside_pages, bytes_of_heads, places_in_pages
 from sigps.engine.gpu.placed_edges import link_layout_ahead
 from sigps.engine.gpu.priority import link_buckets_ahead
+from sigps.engine.gpu.rank_components import link_rank_components_ahead, may_have_components
 from sigps.engine.gpu.spilled_edges import SpilledEdges
 from sigps.engine.gpu.spilling import Spilling, Stream, choose_spilling
 from sigps.engine.gpu.tiling import Tiles, Tiling, choose_tiling
@@ -275,6 +276,8 @@ class Placement:
             takes_min = self.program.slots[0].op == "min"
             if subgraph.gids is None and subgraph.goes_both_ways and subgraph.is_mesh:
                 link_components_ahead(self.gpu, value, takes_min)
+            elif self.has_peers and may_have_components(subgraph):
+                link_rank_components_ahead(self.gpu, value, takes_min)
             else:
                 link_buckets_ahead(self.gpu, value, takes_min)
 

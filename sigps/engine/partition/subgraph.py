@@ -10,7 +10,7 @@ is the whole graph uses the graph's own arrays and numbering, unless CPU cores g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -36,6 +36,7 @@ __all__ = [
     "columns_of",
     "missing_column",
     "narrow",
+    "routed_ends",
     "seen_ids",
     "target_oids",
 ]
@@ -94,6 +95,7 @@ class Subgraph:
         ghost_bounds: [size + 1]: rank r's vertices are the ghosts ghost_bounds[r] : ghost_bounds[r + 1].
         neighbor_rows: The out-edges of neighbours, where a program walks them.
         is_symmetric: Whether in-edges by target are the same as by source: local ids all around, and no ghosts.
+        is_undirected: Whether each edge of the graph is stored at both its ends; known of a part.
     """
 
     num_vertices: int
@@ -110,6 +112,7 @@ class Subgraph:
     outgoing_oids: NDArray[np.int64] | None = None
     neighbor_rows: NeighborRows | None = None
     is_symmetric: bool = False
+    is_undirected: bool = False
     _derived: dict[str, Any] = field(default_factory=dict)
 
     def derived(self, name: str, make: Callable[[], T]) -> T:
@@ -367,6 +370,7 @@ def _part(graph: Graph, assignment: Assignment, with_outgoing: bool, num_threads
         halo=tuple(local_of[part].astype(np.int64) for part in wanted),
         ghost_bounds=ghost_bounds,
         outgoing_oids=None if outgoing is None else target_oids(graph, outgoing.ends),
+        is_undirected=not graph.directed,
     )
 
 
@@ -392,6 +396,20 @@ def _own_rows(graph: Graph, assignment: Assignment) -> EdgeList | None:
     np.cumsum(degrees, out=offsets[1:])
     columns = {name: brought(column, at) for name, column in graph.columns.items()}
     return EdgeList(offsets, brought(graph.targets, at), columns)
+
+
+def routed_ends(graph: Graph, assignment: Assignment, *, outward: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Bring each rank the out-edges, or the in-edges, of its vertices: their own ends and the others, by gid.
+
+    Collective.
+    """
+
+    def address(rows: NDArray[Any], ends: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        own, others = (rows, ends) if outward else (ends.astype(np.int64), rows)
+        return assignment.owner_of(own), own, others
+
+    found = _routed(graph, address, {})
+    return found.rows, found.ends
 
 
 def _in_edges(graph: Graph, assignment: Assignment) -> _Routed:
@@ -431,13 +449,24 @@ class _Routed:
     columns: dict[str, NDArray[Any]]
 
 
-def _routed(graph: Graph, address: Callable[..., tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]) -> _Routed:
-    """Send every edge where `address(rows, ends)` says: owners, then the two arrays to bring. A block at a time."""
+def _routed(
+    graph: Graph,
+    address: Callable[..., tuple[NDArray[Any], NDArray[Any], NDArray[Any]]],
+    columns: Mapping[str, NDArray[Any]] | None = None,
+) -> _Routed:
+    """Send every edge where `address(rows, ends)` says: owners, then the two arrays to bring. A block at a time.
+
+    Args:
+        graph: The graph.
+        address: See above.
+        columns: Those that go with the edges; None for all.
+    """
     group = graph.group
+    columns = graph.columns if columns is None else columns
     cuts = _block_cuts(graph)
     num_rounds = int(group.all_reduce(np.array([len(cuts) - 1]), "max")[0])
     arrived: list[list[list[NDArray[Any]]]] = [
-        [[] for _ in range(group.size)] for _ in range(2 + len(graph.columns))
+        [[] for _ in range(group.size)] for _ in range(2 + len(columns))
     ]
     for number in range(num_rounds):
         first, last = (cuts[number], cuts[number + 1]) if number + 1 < len(cuts) else (0, 0)
@@ -448,17 +477,17 @@ def _routed(graph: Graph, address: Callable[..., tuple[NDArray[Any], NDArray[Any
         order, parts = split_by_rank(owners, group.size)
         kind = graph.targets.dtype
         moved = [keys.astype(kind, copy=False), others.astype(kind, copy=False)]
-        moved += [column[edges] for column in graph.columns.values()]
+        moved += [column[edges] for column in columns.values()]
         for store, array in zip(arrived, moved, strict=True):
             pieces = group.all_to_all([array[order[part]] for part in parts])
             for peer, piece in enumerate(pieces):
                 store[peer].append(piece)
-    dtypes = [graph.targets.dtype, graph.targets.dtype, *[c.dtype for c in graph.columns.values()]]
+    dtypes = [graph.targets.dtype, graph.targets.dtype, *[c.dtype for c in columns.values()]]
     whole = [
         np.concatenate([np.empty(0, dtype=dtype), *[piece for peer in store for piece in peer]])
         for store, dtype in zip(arrived, dtypes, strict=True)
     ]
-    return _Routed(whole[0], whole[1], dict(zip(graph.columns, whole[2:], strict=True)))
+    return _Routed(whole[0], whole[1], dict(zip(columns, whole[2:], strict=True)))
 
 
 _BLOCK_EDGES = 1 << 21

@@ -9,6 +9,8 @@
       order.bin           [rows] uint32, the vertex of each row; absent if rows are vertices
       vertex-column-<n>.bin, ids.bin     as of a raw store
 
+Pages may be dealt out among several folders, on several disks: format 4 (`store_folders.py`).
+
 The rows of a directed graph are its in-edges; those of an undirected graph serve both directions. Whatever the pages
 hold, unpacking stays within the arrays, and finds what is no page: `verify="bounds"` leaves that to it.
 """
@@ -18,8 +20,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -33,7 +36,16 @@ from sigps.graph.building.pieces import arranged_in_pieces
 from sigps.graph.building.rows import Rows, transpose
 from sigps.graph.formats.store_checks import checksum
 from sigps.graph.formats.store_files import OpenStore
-from sigps.graph.formats.store_header import Packing, StoredArray, StoreHeader
+from sigps.graph.formats.store_folders import (
+    StorePath,
+    file_in,
+    given_folders,
+    identity,
+    in_folder,
+    paths_text,
+    write_parts,
+)
+from sigps.graph.formats.store_header import Packing, StoredArray, StoreHeader, page_arrays
 from sigps.graph.formats.store_writing import Pieces, Slice, header_of, vertex_slices, write_store
 from sigps.graph.packing.packer import Order, Page, in_order
 from sigps.graph.packing.pages import PAGE_ARCS
@@ -48,7 +60,7 @@ __all__ = ["PackedArrays", "packed_graph", "packed_rows", "save_packed", "write_
 
 def save_packed(
     graph: GraphArrays,
-    path: str | os.PathLike[str],
+    path: StorePath,
     *,
     order: Order = "better",
     page_arcs: int = PAGE_ARCS,
@@ -57,7 +69,7 @@ def save_packed(
 
     Args:
         graph: The graph.
-        path: The folder.
+        path: The folder; or several, among which the pages are dealt out.
         order: Of the rows. Runs that stream and walk out-edges need the given one.
         page_arcs: Arcs, and rows, of a page at most: no more than `PAGE_ARCS`.
 
@@ -80,7 +92,7 @@ def save_packed(
     columns = [in_edges.columns[name] for name in graph.columns]
     rows = in_order(order, in_edges.offsets, in_edges.sources, columns, degrees, page_arcs)
     if rows.order is not None and _is_larger_than_memory(in_edges):
-        folder = Path(path).resolve().parent
+        folder = given_folders(path)[0].resolve().parent
         moved = arranged_in_pieces(in_edges, rows.order, memory=available_memory() // 2, scratch=folder)
         rows.arranged(moved.offsets, moved.sources, [moved.columns[name] for name in graph.columns])
     packing = Packing(
@@ -104,7 +116,7 @@ class HasPages(Protocol):
 
 
 def write_packed(
-    path: str | os.PathLike[str],
+    path: StorePath,
     group: Group,
     rows: HasPages,
     num_columns: int,
@@ -114,7 +126,7 @@ def write_packed(
     """Write a packed store.
 
     Args:
-        path: The folder.
+        path: The folder, or several.
         group: One rank.
         rows: The edges.
         num_columns: Edge columns, which pages have, too.
@@ -132,7 +144,17 @@ def write_packed(
         ("page-arcs", rows.table.arcs),
     ):
         slices.append(Slice(name, values, 0, values.size))
-    write_store(path, group, slices, header, lambda folder: _write_pages(folder, rows, num_columns))
+    first, *others = given_folders(path)
+
+    def write(folder: Path) -> Mapping[str, StoredArray]:
+        return write_parts(folder, others, lambda asides: _write_pages(asides, rows, num_columns), _identity)
+
+    def spread_header(arrays: dict[str, StoredArray]) -> StoreHeader:
+        found = header(arrays)
+        assert found.packing is not None
+        return replace(found, packing=replace(found.packing, num_folders=1 + len(others)))
+
+    write_store(first, group, slices, spread_header, write)
 
 
 class PackedArrays(GraphArrays):
@@ -170,8 +192,8 @@ class PackedArrays(GraphArrays):
     @property
     def nbytes(self) -> int:
         """Bytes of what is mapped of this rank's rows."""
-        packed = [self.own.words, *(column.words for column in self.own.columns.values())]
-        return sum(array.nbytes for array in [*packed, *self.vertex_columns.values()]) + self.ids.nbytes
+        packed = self.own.num_bytes + sum(column.num_bytes for column in self.own.columns.values())
+        return packed + sum(array.nbytes for array in self.vertex_columns.values()) + self.ids.nbytes
 
     def chunks(self) -> Iterator[EdgeChunk]:
         """Yield the edges of this rank's packed rows, page by page.
@@ -254,20 +276,31 @@ def packed_rows(store: OpenStore) -> tuple[PackedRows, NDArray[np.uint32] | None
     table = PageTable(*(store.array(f"page-{name}") for name in ("first-rows", "end-rows", "arcs", "words")))
     order = store.array("order") if header.packing.order == "degree" else None
     num_rows = header.num_vertices if order is None else order.size
-    problem = problem_of(table, num_rows, header.num_edges, store.array("pages").size)
+    num_words = {name: 0 for name in page_arrays(header)[0]}
+    for own in page_arrays(header):
+        for name, of_folder in zip(num_words, own, strict=True):
+            num_words[name] += header.arrays[of_folder].count
+    problem = problem_of(table, num_rows, header.num_edges, num_words["pages"])
     if order is not None and not problem:
         problem = _problem_of_order(order, header.num_vertices)
     columns = {}
-    for index, (name, dtype) in enumerate(zip(header.columns, header.column_types(), strict=True)):
-        begins, words = store.array(f"column-{index}-words"), store.array(f"column-{index}")
-        if (int(begins[0]), int(begins[-1])) != (0, words.size) or (begins[1:] < begins[:-1]).any():
-            problem = problem or f"the pages of column {name!r} have not all {words.size:,} words"
-        columns[name] = PackedColumn(dtype, begins, words, store.page_file(f"column-{index}"))
+    begins_of = {}
+    for index, name in enumerate(header.columns):
+        begins_of[name] = begins = store.array(f"column-{index}-words")
+        expected = num_words[f"column-{index}"]
+        if (int(begins[0]), int(begins[-1])) != (0, expected) or (begins[1:] < begins[:-1]).any():
+            problem = problem or f"the pages of column {name!r} have not all {expected:,} words"
     if problem:
         raise GraphError(f"{store.folder} is damaged ({problem}). Copy or write the store again")
-    pages = store.array("pages")
-    rows = PackedRows(header.num_vertices, table, pages, columns, str(store.folder), store.page_file("pages"))
-    return rows, order
+    is_spread = len(store.folders) > 1
+    none = np.empty(0, dtype=np.uint32)
+    for index, (name, dtype) in enumerate(zip(header.columns, header.column_types(), strict=True)):
+        words = none if is_spread else store.array(f"column-{index}")
+        file = store.page_file(f"column-{index}", begins_of[name])
+        columns[name] = PackedColumn(dtype, begins_of[name], words, file)
+    pages, file = none if is_spread else store.array("pages"), store.page_file("pages", table.words)
+    where = paths_text(store.folders)
+    return PackedRows(header.num_vertices, table, pages, columns, where, file), order
 
 
 _BLOCK_BYTES = 1 << 25  # one checksum covers whole pages of at most so many bytes
@@ -291,36 +324,48 @@ def _is_larger_than_memory(edges: InEdges) -> bool:
     )
 
 
-def _write_pages(folder: Path, rows: HasPages, num_columns: int) -> dict[str, StoredArray]:
+def _write_pages(folders: list[Path], rows: HasPages, num_columns: int) -> dict[str, StoredArray]:
+    """Write the pages to the files of all folders in turn, and where they begin to the first one."""
     names = ["pages", *(f"column-{i}" for i in range(num_columns))]
+    begins = [[0] for _ in names]
     with contextlib.ExitStack() as stack:
-        files = [_Words(stack.enter_context(open(folder / f"{name}.bin", "wb"))) for name in names]
-        for page in rows.pages(len(os.sched_getaffinity(0))):
-            for file, words in zip(files, [page.words, *page.columns], strict=True):
+
+        def open_file(name: str) -> _Words:
+            return _Words(stack.enter_context(open(file_in(folders, name), "wb")))
+
+        files = [{name: open_file(in_folder(name, i)) for name in names} for i in range(len(folders))]
+        for number, page in enumerate(rows.pages(len(os.sched_getaffinity(0)))):
+            own = files[number % len(folders)].values()
+            for file, ends, words in zip(own, begins, [page.words, *page.columns], strict=True):
                 file.append(words)
-        arrays = {name: file.finish() for name, file in zip(names, files, strict=True)}
-    for name, file in zip(["page", *names[1:]], files, strict=True):
-        begins = Slice(f"{name}-words", np.array(file.begins, dtype=np.uint64), 0, len(file.begins))
-        begins.reserve(folder)
-        arrays[begins.name] = StoredArray(begins.values.dtype.str, begins.count, begins.write(folder))
+                ends.append(ends[-1] + words.size)
+        arrays = {in_folder(name, i): of[name].finish() for i, of in enumerate(files) for name in names}
+    for name, ends in zip(["page", *names[1:]], begins, strict=True):
+        found = Slice(f"{name}-words", np.array(ends, dtype=np.uint64), 0, len(ends))
+        found.reserve(folders[0])
+        arrays[found.name] = StoredArray(found.values.dtype.str, found.count, found.write(folders[0]))
     return arrays
+
+
+def _identity(arrays: Mapping[str, StoredArray]) -> str:
+    """Return what a store is known by whose pages were written."""
+    return identity((name, array.pieces) for name, array in arrays.items() if not name.endswith("-words"))
 
 
 class _Words:
     """A file of words that is written page by page, and gets a checksum for each block of pages."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        self.begins = [0]
-        self._file = file
+        self._file, self._num_words = file, 0
         self._pieces: Pieces = []
 
     def append(self, page: NDArray[np.uint32]) -> None:
         raw = page.view(np.uint8)
         self._file.write(raw.data)
-        self.begins.append(self.begins[-1] + page.size)
         _, (plain, by_place) = checksum(raw)
         if not self._pieces or self._pieces[-1][1] + raw.size > _BLOCK_BYTES:
-            self._pieces.append([4 * self.begins[-2], 0, 0, 0])
+            self._pieces.append([4 * self._num_words, 0, 0, 0])
+        self._num_words += page.size
         piece = self._pieces[-1]
         by_place += plain * (piece[1] // 4)  # words count from the block's first
         piece[1:] = piece[1] + raw.size, (piece[2] + plain) % 2**64, (piece[3] + by_place) % 2**64
@@ -328,7 +373,7 @@ class _Words:
     def finish(self) -> StoredArray:
         self._file.flush()
         os.fsync(self._file.fileno())
-        return StoredArray("<u4", self.begins[-1], self._pieces)
+        return StoredArray("<u4", self._num_words, self._pieces)
 
 
 def _problem_of_order(order: NDArray[np.uint32], num_vertices: int) -> str:

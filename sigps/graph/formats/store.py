@@ -9,9 +9,9 @@
       ids.bin             [num_vertices] int64 or UTF-32 text of fixed width; absent if ids are consecutive
       in-offsets.bin, in-sources.bin, in-column-<n>.bin     the edges by target, optional
 
-That is format 2; `packed_store.py` has format 3, whose edges take fewer bytes. Arrays are little-endian. A store is
-written beside its path and then renamed, so that a store at a path is complete. On several ranks each writes and reads
-its own rows. What a store holds is checked when it is opened (`store_checks.py`).
+That is format 2; `packed_store.py` has formats 3 and 4, whose edges take fewer bytes. Arrays are little-endian. A store
+is written beside its path and then renamed, so that a store at a path is complete. On several ranks each writes and
+reads its own rows. What a store holds is checked when it is opened (`store_checks.py`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import bisect
 import os
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +29,7 @@ from sigps.graph.arrays import GraphArrays, InEdges
 from sigps.graph.formats.known_stores import is_known, remember
 from sigps.graph.formats.packed_store import packed_graph
 from sigps.graph.formats.store_files import OpenStore, Verify
+from sigps.graph.formats.store_folders import StorePath, paths_text
 from sigps.graph.formats.store_writing import Slice, header_of, vertex_slices, write_store
 from sigps.group import Group, together
 
@@ -42,10 +42,10 @@ def save(graph: GraphArrays, path: str | os.PathLike[str], *, in_edges: InEdges 
     write_store(path, graph.group, slices, lambda arrays: header_of(graph, arrays))
 
 
-def read_store(path: str | os.PathLike[str], group: Group, *, verify: Verify = "auto") -> GraphArrays:
+def read_store(path: StorePath, group: Group, *, verify: Verify = "auto") -> GraphArrays:
     """Open a stored graph: see `sigps.graph.load.open_store`. Collective."""
     started = time.perf_counter()
-    store = together(lambda: OpenStore(Path(path)), group)
+    store = together(lambda: OpenStore(path), group)
     if verify == "auto":
         states = together(store.file_states, group)
         if is_known(states, group):
@@ -57,7 +57,7 @@ def read_store(path: str | os.PathLike[str], group: Group, *, verify: Verify = "
     graph.report = replace(
         store.header.report,
         format="store",
-        source=str(path),
+        source=paths_text(path),
         num_bytes=int(group.all_reduce(np.array([graph.nbytes]), "sum")[0]),
         seconds=time.perf_counter() - started,
     )

@@ -15,22 +15,35 @@ import msgpack
 import numpy as np
 
 from sigps.errors import GraphError
+from sigps.graph.formats.store_folders import (
+    StorePath,
+    arrange_folders,
+    file_in,
+    given_folders,
+    identity,
+    in_folder,
+    part_of,
+    paths_text,
+)
 from sigps.graph.report import LoadReport, bytes_text
 
 __all__ = [
     "PACKED_VERSION",
     "RAW_VERSION",
+    "SPREAD_VERSION",
     "Packing",
     "StoreHeader",
     "StoredArray",
     "describe_edges",
+    "first_folder",
     "is_store",
+    "page_arrays",
     "read_header",
     "write_header",
 ]
 
-RAW_VERSION, PACKED_VERSION = 2, 3
-"""The formats: raw arrays, and packed pages of rows."""
+RAW_VERSION, PACKED_VERSION, SPREAD_VERSION = 2, 3, 4
+"""The formats: raw arrays, packed pages of rows, and these in several folders."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +60,10 @@ class StoredArray:
     count: int
     pieces: list[list[int]]
 
+    @property
+    def num_bytes(self) -> int:
+        return self.count * np.dtype(self.dtype).itemsize
+
 
 @dataclass(frozen=True)
 class Packing:
@@ -56,11 +73,13 @@ class Packing:
         order: Of the rows: `"given"`, that of the vertices, or `"degree"`, and then `order.bin` has the vertex of each.
         num_left_out: Vertices that have no row: some of those without an edge.
         column_types: As NumPy writes them, of the edge columns.
+        num_folders: Among which the pages are dealt out (`store_folders.py`).
     """
 
     order: str
     num_left_out: int
     column_types: Sequence[str]
+    num_folders: int = 1
 
 
 @dataclass(frozen=True)
@@ -105,26 +124,48 @@ def is_store(path: Path) -> bool:
     return (path / _FILE).is_file()
 
 
-def describe_edges(folder: Path) -> str:
-    """Return how a store keeps its edges, and the bytes that they take without columns, in words."""
-    header = read_header(folder)
-    names = {"offsets", "targets", "in-offsets", "in-sources", "pages", "order"}
+def page_arrays(header: StoreHeader) -> list[list[str]]:
+    """Return the names of a packed store's arrays of pages in each of its folders, those of rows first."""
+    num_folders = 1 if header.packing is None else header.packing.num_folders
+    names = ["pages", *(f"column-{index}" for index in range(len(header.columns)))]
+    return [[in_folder(name, number) for name in names] for number in range(num_folders)]
+
+
+def describe_edges(path: StorePath) -> str:
+    """Return how a store keeps its edges, and the bytes that they take without columns, in words.
+
+    Of several folders, a line more for each: its share of the pages, with columns.
+    """
+    header, folders = read_header(path)
+    names = {"offsets", "targets", "in-offsets", "in-sources", "order"}
     names |= {name for name in header.arrays if name.startswith("page-")}
-    found = [array for name, array in header.arrays.items() if name in names]
-    num_bytes = sum(array.count * np.dtype(array.dtype).itemsize for array in found)
+    names |= {own[0] for own in page_arrays(header)}
+    num_bytes = sum(array.num_bytes for name, array in header.arrays.items() if name in names)
     form = "raw arrays"
     if header.packing is not None:
         order = {"given": "in the order of ids", "degree": "by degree"}[header.packing.order]
         form = f"{header.arrays['page-first-rows'].count:,} packed pages of rows {order}"
-    return f"{form}, {bytes_text(num_bytes)}, {num_bytes / max(header.num_edges, 1):.2f} bytes an edge"
+    text = f"{form}, {bytes_text(num_bytes)}, {num_bytes / max(header.num_edges, 1):.2f} bytes an edge"
+    if len(folders) == 1:
+        return text
+    num_pages = header.arrays["page-first-rows"].count
+    for number, (folder, own) in enumerate(zip(folders, page_arrays(header), strict=True)):
+        count = len(range(number, num_pages, len(folders)))
+        num_bytes = sum(header.arrays[name].num_bytes for name in own)
+        text += f"\n  {folder}: {count:,} of the pages, {bytes_text(num_bytes)}"
+    return text
 
 
 def write_header(folder: Path, header: StoreHeader) -> None:
     """Write the header, and wait until it is on the disk."""
     values = asdict(header)
-    version = RAW_VERSION if header.packing is None else PACKED_VERSION
+    version = SPREAD_VERSION
     if header.packing is None:
+        version = RAW_VERSION
         del values["packing"]  # which format 2 does not know
+    elif header.packing.num_folders == 1:
+        version = PACKED_VERSION
+        del values["packing"]["num_folders"]  # likewise format 3
     body = msgpack.packb(values)
     with open(folder / _FILE, "wb") as file:
         file.write(_MAGIC + msgpack.packb([version, zlib.crc32(body), body]))
@@ -132,25 +173,72 @@ def write_header(folder: Path, header: StoreHeader) -> None:
         os.fsync(file.fileno())
 
 
-def read_header(folder: Path) -> StoreHeader:
+def read_header(path: StorePath) -> tuple[StoreHeader, list[Path]]:
     """Read the header of a store; what it says of its arrays fits together, and fits the sizes of their files.
 
+    Args:
+        path: Its folder, or its folders in any order.
+
+    Returns:
+        The header, and the folders in the order of their numbers.
+
     Raises:
-        GraphError: If there is none, it is damaged, or a file does not have the size that it states.
+        GraphError: If there is none, it is damaged, a folder is missing or another store's, or a file does not have
+            the size that the header states.
     """
-    header = _read(folder)
+    first = first_folder(path)
+    header = _read(first)
+    num_folders = 1 if header.packing is None else header.packing.num_folders
+    pieces = (
+        [(name, header.arrays[name].pieces) for own in page_arrays(header) for name in own]
+        if num_folders > 1
+        else []
+    )
+    folders = arrange_folders(first, given_folders(path), num_folders, identity(pieces))
     for name, array in header.arrays.items():
-        expected = array.count * np.dtype(array.dtype).itemsize
+        file = file_in(folders, name)
         try:
-            found = os.path.getsize(folder / f"{name}.bin")
+            found = os.path.getsize(file)
         except OSError as error:
-            raise GraphError(f"{folder}: {name}.bin is missing ({error}); write the store again") from error
-        if found != expected:
             raise GraphError(
-                f"{folder}: {name}.bin has {found:,} bytes, but the header says {expected:,}: "
+                f"{file.parent}: {file.name} is missing ({error}); write the store again"
+            ) from error
+        if found != array.num_bytes:
+            raise GraphError(
+                f"{file.parent}: {file.name} has {found:,} bytes, but the header says {array.num_bytes:,}: "
                 "it was cut off or changed. Copy or write the store again"
             )
-    return header
+    return header, folders
+
+
+def first_folder(path: StorePath) -> Path:
+    """Return the folder of a store that has its header, or the path that was given.
+
+    Raises:
+        GraphError: Of several, if none has one, or two have.
+    """
+    folders = given_folders(path)
+    part = part_of(folders[0])
+    if len(folders) == 1 and part is None:
+        return folders[0]
+    for folder in folders:
+        if not folder.is_dir():
+            raise GraphError(
+                f"{folder} is a file, and several paths are the folders of one store: name one graph"
+                if folder.exists()
+                else f"there is no folder {folder}, which was given as one of a store. Is its disk mounted?"
+            )
+    found = [folder for folder in folders if is_store(folder)]
+    if len(found) > 1:
+        raise GraphError(
+            f"{found[0]} and {found[1]} are two stores: give one, with the other folders that its pages lie in"
+        )
+    if not found:
+        what = f"none of {paths_text(folders)} is the first folder of a store, which has {_FILE}"
+        if part is not None and len(folders) == 1:
+            what = f"{folders[0]} is folder {part.number + 1} of {part.of} of a store"
+        raise GraphError(f"{what}: give all of its folders: sigps.load([..]), or graph: {{path: [..]}}")
+    return found[0]
 
 
 _FILE = "header.msgpack"
@@ -170,9 +258,9 @@ def _read(folder: Path) -> StoreHeader:
         version, crc, body = msgpack.unpackb(raw[len(_MAGIC) :])
     except (TypeError, ValueError, msgpack.UnpackException) as error:
         raise GraphError(f"{path} is damaged ({error}). Copy or write the store again") from error
-    if version not in (RAW_VERSION, PACKED_VERSION):
+    if version not in (RAW_VERSION, PACKED_VERSION, SPREAD_VERSION):
         raise GraphError(
-            f"{folder} has format version {version}, but this sigps reads versions {RAW_VERSION} and {PACKED_VERSION}. "
+            f"{folder} has format version {version}, but this sigps reads versions {RAW_VERSION} to {SPREAD_VERSION}. "
             "Open it with the sigps that wrote it, or write the store again"
         )
     if not isinstance(body, bytes) or zlib.crc32(body) != crc:
@@ -181,8 +269,11 @@ def _read(folder: Path) -> StoreHeader:
         values = msgpack.unpackb(body)
         values["report"] = LoadReport(**values["report"])
         values["arrays"] = {name: StoredArray(**array) for name, array in values["arrays"].items()}
-        if version == PACKED_VERSION:
-            values["packing"] = Packing(**values["packing"])
+        if version != RAW_VERSION:
+            values["packing"] = packing = Packing(**values["packing"])
+            is_count = _is_count(packing.num_folders) and packing.num_folders <= len(values["arrays"])
+            if not is_count or (packing.num_folders > 1) != (version == SPREAD_VERSION):
+                raise ValueError(f"format {version} has not {packing.num_folders!r} folders")
         elif "packing" in values:
             raise ValueError(f"format {RAW_VERSION} packs nothing")
         header = StoreHeader(**values)
@@ -246,11 +337,10 @@ def _packed_edges(header: StoreHeader, packing: Packing) -> _Expected:
         raise ValueError(f"{packing.column_types} are not the types of {header.columns}")
     expected: _Expected = {name: (("u8",), num_pages) for name in ("page-first-rows", "page-end-rows")}
     expected |= {name: (("u8",), num_pages + 1) for name in ("page-arcs", "page-words")}
-    expected["pages"] = (("u4",), None)
+    expected |= {name: (("u4",), None) for own in page_arrays(header) for name in own}
     if packing.order == "degree":
         expected["order"] = (("u4",), None)
-    for i in range(len(header.columns)):
-        expected |= {f"column-{i}": (("u4",), None), f"column-{i}-words": (("u8",), num_pages + 1)}
+    expected |= {f"column-{i}-words": (("u8",), num_pages + 1) for i in range(len(header.columns))}
     return expected
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,7 +73,7 @@ def write_store(
     group: Group,
     slices: list[Slice],
     header: Callable[[dict[str, StoredArray]], StoreHeader],
-    write_others: Callable[[Path], dict[str, StoredArray]] = lambda folder: {},
+    write_others: Callable[[Path], Mapping[str, StoredArray]] = lambda folder: {},
 ) -> None:
     """Write a store, in the place of one that is there. Collective.
 
@@ -97,10 +97,10 @@ def write_store(
         for part in slices:
             part.reserve(aside)
 
-    def write(aside: Path) -> tuple[dict[str, Pieces], dict[str, StoredArray]]:
+    def write(aside: Path) -> tuple[dict[str, Pieces], Mapping[str, StoredArray]]:
         return {part.name: part.write(aside) for part in slices}, write_others(aside)
 
-    def finish(aside: Path, found: list[tuple[dict[str, Pieces], dict[str, StoredArray]]]) -> None:
+    def finish(aside: Path, found: list[tuple[dict[str, Pieces], Mapping[str, StoredArray]]]) -> None:
         arrays = {
             part.name: StoredArray(
                 part.values.dtype.str,

@@ -35,6 +35,7 @@ from sigps.graph.formats.gml import read_gml
 from sigps.graph.formats.ldbc import is_ldbc, read_ldbc
 from sigps.graph.formats.matrix_market import read_matrix_market, write_matrix_market
 from sigps.graph.formats.metis import read_metis, write_metis
+from sigps.graph.formats.store_folders import part_of
 from sigps.graph.formats.store_header import is_store
 from sigps.group import Group
 
@@ -110,7 +111,7 @@ def detect_format(path: Path) -> str:
         GraphError: If the file is missing, empty, of a format that is not read, or binary of no known kind.
     """
     if path.is_dir():
-        if is_store(path):
+        if is_store(path) or part_of(path) is not None:
             return "store"
         raise GraphError(f"{path}: is a directory without a graph store; name a graph file")
     for name, format in FORMATS.items():

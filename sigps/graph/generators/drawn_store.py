@@ -9,7 +9,6 @@ graph that `generate` returns, byte for byte but for the report's times.
 from __future__ import annotations
 
 import functools
-import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +26,7 @@ from sigps.graph import random_bits as rb
 from sigps.graph.building.on_gpu import rows_of_keys
 from sigps.graph.degrees import degree_order
 from sigps.graph.formats.packed_store import write_packed
+from sigps.graph.formats.store_folders import StorePath
 from sigps.graph.formats.store_header import Packing, StoredArray, StoreHeader
 from sigps.graph.generators.edge_streams import EdgeStream
 from sigps.graph.packing.packer import PackableRows, Page
@@ -51,16 +51,14 @@ def obstacle_to_pieces(stream: EdgeStream) -> str:
     return "" if stream.num_vertices < 1 << 31 else "it has 2**31 vertices or more"
 
 
-def write_drawn(
-    stream: EdgeStream, path: str | os.PathLike[str], gpu: Gpu, *, piece_arcs: int = PIECE_ARCS
-) -> LoadReport:
+def write_drawn(stream: EdgeStream, path: StorePath, gpu: Gpu, *, piece_arcs: int = PIECE_ARCS) -> LoadReport:
     """Draw a recursive matrix and write it as a packed store, rows by descending degree.
 
     The host keeps 12 bytes a vertex, and 4 to 8 an arc of two pieces; the GPU 8 a vertex and a piece.
 
     Args:
         stream: The edges, to which there is no obstacle.
-        path: The folder.
+        path: The folder, or several.
         gpu: The current GPU.
         piece_arcs: Of a piece at most, unless a thousandth of the rows has more; equal edges count.
 

@@ -19,6 +19,7 @@ from sigps.errors import ConfigError, nearest
 from sigps.graph.building.build import build_on_gpu
 from sigps.graph.building.edges import EdgeChunk
 from sigps.graph.building.place import MIN_EDGES_COLD, BuildDevice, building_on, gpu_for
+from sigps.graph.formats.store_folders import StorePath
 from sigps.graph.generators import edge_streams
 from sigps.graph.generators.edge_streams import EdgeStream
 from sigps.graph.graph import Graph, build_graph
@@ -119,7 +120,7 @@ def edge_stream(generator: str, /, **options: Any) -> EdgeStream:
     return make(**options)
 
 
-def write_by_degree(generator: str, path: str | os.PathLike[str], /, **options: Any) -> LoadReport | None:
+def write_by_degree(generator: str, path: StorePath, /, **options: Any) -> LoadReport | None:
     """Draw a graph on a GPU, piece by piece, into a packed store whose rows are by degree, where one is here.
 
     Of recursive matrices as by default, undirected and without self-loops, however large: what is in memory at once
@@ -127,7 +128,7 @@ def write_by_degree(generator: str, path: str | os.PathLike[str], /, **options: 
 
     Args:
         generator: The generator's name.
-        path: The folder.
+        path: The folder, or several, among which pages are dealt out.
         options: The generator's own options.
 
     Returns:

@@ -5,7 +5,7 @@ while pair i is looked at, those before it are as after the batch, and those beh
 arcs instead of x, each common neighbour w of a and b has y - x links more; and where a and b become neighbours, a has
 as many links more as there are arcs from b to common neighbours, and b likewise.
 
-Rows are those after the batch, with loops and parallel edges: `begins` and `stops` [n], `ends` ascending in each row.
+Rows are those after the batch, with loops and parallel edges, `ends` ascending in each row.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ def follow_pairs(
     entries: Any,
     outward: Any,
     inward: Any,
+    num_counted: int,
     directed: bool,
     marks: NDArray[np.uint8],
     others: NDArray[np.uint8],
@@ -67,18 +68,23 @@ def follow_pairs(
 ) -> None:
     """Add to `num_neighbors` and `links`, [n], what pairs first .. last - 1 change, and write 1 to `seen`, [n], there.
 
+    Only the first `num_counted` vertices count as common neighbours: rows and entries have no others. So several ranks
+    can count apart, each its own vertices, and what ends get of all of them adds up.
+
     Args:
         first: The first pair.
         last: The one after the last.
         pairs: (a, b, before, after), [pairs] each: the ends, and how many arcs there are. Equal `a` stand together.
         entries: (other, pair, of_a, to_a, of_b, to_b): the pairs of each vertex lie side by side in the first two, the
             other end and the pair's number; those of the ends of pair i are of_a[i] .. to_a[i] - 1, and of_b[i] ..
-        outward: (begins, stops, ends) by source.
-        inward: The same by target; not read unless `directed`.
+        outward: (from_a, to_a, from_b, to_b, ends): the targets of a of pair i are ends[from_a[i] .. to_a[i] - 1], and
+            likewise of b.
+        inward: The same of sources; not read unless `directed`.
+        num_counted: How many vertices are counted.
         directed: Whether an arc may lack its reverse.
-        marks: [n], zeros before and after.
+        marks: [num_counted], zeros before and after.
         others: The same.
-        listed: [n], scratch.
+        listed: [num_counted + 1], scratch.
         num_neighbors: See above.
         links: See above.
         seen: See above.
@@ -91,23 +97,23 @@ def follow_pairs(
     for i in range(first, last):
         a, b = ends_a[i], ends_b[i]
         if i == first or ends_a[i - 1] != a:
-            for e in range(outward[0][a], outward[1][a]):
-                marks[outward[2][e]] |= both
+            for e in range(outward[0][i], outward[1][i]):
+                marks[outward[4][e]] |= both
             if directed:
-                for e in range(inward[0][a], inward[1][a]):
-                    marks[inward[2][e]] |= two
+                for e in range(inward[0][i], inward[1][i]):
+                    marks[inward[4][e]] |= two
             for k in range(from_a[i], to_a[i]):
                 arcs = after[number[k]] if number[k] < i else before[number[k]]
                 marks[other[k]] = np.uint8(3) if arcs == 2 else np.uint8(arcs)
         count = 0
-        for e in range(outward[0][b], outward[1][b]):
-            w = outward[2][e]
+        for e in range(outward[2][i], outward[3][i]):
+            w = outward[4][e]
             listed[count] = w
             count += others[w] == 0
             others[w] |= both
         if directed:
-            for e in range(inward[0][b], inward[1][b]):
-                w = inward[2][e]
+            for e in range(inward[2][i], inward[3][i]):
+                w = inward[4][e]
                 listed[count] = w
                 count += others[w] == 0
                 others[w] |= two
@@ -136,12 +142,13 @@ def follow_pairs(
         num_neighbors[b] += sign
         seen[a] = 1
         seen[b] = 1
-        marks[b] = np.uint8(3) if after[i] == 2 else np.uint8(after[i])
+        if b < num_counted:
+            marks[b] = np.uint8(3) if after[i] == 2 else np.uint8(after[i])
         if i + 1 == last or ends_a[i + 1] != a:
-            for e in range(outward[0][a], outward[1][a]):
-                marks[outward[2][e]] = 0
+            for e in range(outward[0][i], outward[1][i]):
+                marks[outward[4][e]] = 0
             if directed:
-                for e in range(inward[0][a], inward[1][a]):
-                    marks[inward[2][e]] = 0
+                for e in range(inward[0][i], inward[1][i]):
+                    marks[inward[4][e]] = 0
             for k in range(from_a[i], to_a[i]):
                 marks[other[k]] = 0

@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 from sigps.graph.graph import Graph
 from sigps.graph.whole import whole_rows
 
-__all__ = ["CountShare", "Neighbourhoods", "count_on_threads", "count_with_cost", "neighbourhoods"]
+__all__ = [
+    "CountShare",
+    "Neighbourhoods",
+    "count_on_threads",
+    "count_with_cost",
+    "measured",
+    "neighbourhoods",
+]
 
 _RANGES_OF_THREAD = 32
 
@@ -44,15 +51,16 @@ def neighbourhoods(graph: Graph, count: CountShare) -> Neighbourhoods:
 
     Every rank holds all edges while it counts its share of the triangles, by the same function `count`.
     """
+    return graph.derived("neighbourhoods", lambda: measured(graph, count))
+
+
+def measured(graph: Graph, count: CountShare) -> Neighbourhoods:
+    """Return the measures, counted now. Collective."""
     group = graph.group
-
-    def measured() -> Neighbourhoods:
-        num_neighbors, links = count(
-            *whole_rows(graph), directed=graph.directed, share=group.rank, num_shares=group.size
-        )
-        return Neighbourhoods(num_neighbors, group.all_reduce(links, "sum"))
-
-    return graph.derived("neighbourhoods", measured)
+    num_neighbors, links = count(
+        *whole_rows(graph), directed=graph.directed, share=group.rank, num_shares=group.size
+    )
+    return Neighbourhoods(num_neighbors, group.all_reduce(links, "sum"))
 
 
 def count_on_threads(

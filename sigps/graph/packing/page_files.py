@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from sigps.errors import GraphError
 
-__all__ = ["PageFile"]
+__all__ = ["PageFile", "PageFiles"]
 
 
 class PageFile:
@@ -82,6 +83,10 @@ class PageFile:
         """Let the system's cache of files drop what was read of it."""
         os.posix_fadvise(self._file, 0, 0, os.POSIX_FADV_DONTNEED)
 
+    def folder_of(self, page: int) -> Path:
+        """Return the folder that has a page."""
+        return self._path.parent
+
     def _require_length(self, where: str) -> None:
         found = os.fstat(self._file).st_size
         if found < self._num_bytes:
@@ -89,6 +94,46 @@ class PageFile:
                 f"{self._path} has {found:,} of its {self._num_bytes:,} bytes{where}: it was changed after it was "
                 f"opened. {_REMEDY}"
             )
+
+
+class PageFiles:
+    """Files among which pages are dealt out: page p is in the file p modulo their number. As one file of all pages.
+
+    Args:
+        files: The files.
+        begins: [pages + 1], where each page begins among the words of all.
+
+    Attributes:
+        words_of_files: [files], the words of each one's pages.
+    """
+
+    def __init__(self, files: Sequence[PageFile], begins: NDArray[np.uint64]) -> None:
+        self._files = list(files)
+        sizes = np.diff(begins.astype(np.int64))
+        self._before = np.empty(sizes.size, dtype=np.int64)  # words of other files' pages before each page
+        self.words_of_files = []
+        for number in range(len(files)):
+            own = slice(number, None, len(files))
+            ends = np.cumsum(sizes[own])
+            self._before[own] = begins[:-1].astype(np.int64)[own] - (ends - sizes[own])
+            self.words_of_files.append(int(ends[-1]) if ends.size else 0)
+
+    def require(self) -> None:
+        """Check that all files are still what they were; as `PageFile.require` does."""
+        for file in self._files:
+            file.require()
+
+    def read(self, first: int, stop: int, page: int) -> NDArray[np.uint32]:
+        """Return words of a page, by their places among those of all; as `PageFile.read` does."""
+        before = int(self._before[page])
+        return self._file_of(page).read(first - before, stop - before, page)
+
+    def folder_of(self, page: int) -> Path:
+        """Return the folder that has a page."""
+        return self._file_of(page).folder_of(page)
+
+    def _file_of(self, page: int) -> PageFile:
+        return self._files[page % len(self._files)]
 
 
 _REMEDY = "Copy or write the store again"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sigps.errors import GraphError
 from sigps.graph.packing.numbers import unpack_numbers
-from sigps.graph.packing.page_files import PageFile
+from sigps.graph.packing.page_files import PageFile, PageFiles
 from sigps.graph.packing.pages import PAGE_ARCS, unpack_degrees, unpack_rows
 from sigps.graph.packing.renumbering import place_rows, renumbered
 from sigps.graph.packing.streams import CHUNK
@@ -28,7 +28,7 @@ class PackedColumn:
     Attributes:
         dtype: Of its numbers.
         begins: [pages + 1], where each page begins among the words.
-        words: Of all pages.
+        words: Of all pages; none where these are in several folders.
         file: That from which pages are read; None where `words` are in memory.
         first_word: Of a part, the place of its first word in the file.
     """
@@ -36,8 +36,13 @@ class PackedColumn:
     dtype: np.dtype[Any]
     begins: NDArray[np.uint64]
     words: NDArray[np.uint32]
-    file: PageFile | None = None
+    file: PageFile | PageFiles | None = None
     first_word: int = 0
+
+    @property
+    def num_bytes(self) -> int:
+        """Of all pages."""
+        return 4 * int(self.begins[-1] - self.begins[0])
 
     def part(self, pages: slice) -> PackedColumn:
         """Return some of the pages."""
@@ -55,7 +60,7 @@ class PackedRows:
     Attributes:
         num_vertices: What targets must be below.
         table: What the pages hold; it has been checked (`table.problem_of`).
-        words: Of all pages.
+        words: Of all pages; none where these are in several folders.
         columns: By name.
         where: What holds the pages, for errors.
         file: That from which pages are read; None where `words` are in memory.
@@ -69,10 +74,15 @@ class PackedRows:
     words: NDArray[np.uint32]
     columns: dict[str, PackedColumn]
     where: str
-    file: PageFile | None = None
+    file: PageFile | PageFiles | None = None
     first_word: int = 0
     first_row: int = 0
     first_page: int = 0
+
+    @property
+    def num_bytes(self) -> int:
+        """Of all pages, without columns."""
+        return 4 * int(self.table.words[-1])
 
     def part(self, rows: range) -> PackedRows:
         """Return some of the rows, which begin with a page and end with one."""
@@ -202,9 +212,9 @@ class PackedRows:
 
     def damaged(self, what: str, page: int) -> GraphError:
         """Return the error for a page that is none."""
-        return GraphError(
-            f"{self.where}: {what} is damaged in page {self.first_page + page:,}. Copy or write the store again"
-        )
+        number = self.first_page + page
+        where = self.where if self.file is None else self.file.folder_of(number)
+        return GraphError(f"{where}: {what} is damaged in page {number:,}. Copy or write the store again")
 
 
 def unpacked(

@@ -34,6 +34,7 @@ _FILES = (
     "lease.cuh",
     "triangles.cu",
     "path_lengths.cu",
+    "rank_components.cu",
     "changing_rows.cuh",
     "live.cu",
     "layout.cu",

@@ -1,13 +1,11 @@
 // The best value of each component, by hooking and halving of paths, of no
 // program's functions (engine/gpu/components.py).
 //
-// `parents` makes trees of vertices: a vertex points to one of its component
-// that comes before it, by value and then by local id, and a root to itself. So
-// pointers make no circle, and a root has the best value of its tree. Vertices
-// are hooked where an edge joins two trees (J. Jaiganesh, M. Burtscher, "A
-// high-performance connected components implementation for GPUs", HPDC 2018).
-// A pointer that another thread has moved since still leads to the same root:
-// what is read may be old.
+// `parents` makes trees (trees.cuh) of vertices of one component each, which
+// come before others by value and then by local id: so a root has the best
+// value of its tree. Vertices are hooked where an edge joins two trees (J.
+// Jaiganesh, M. Burtscher, "A high-performance connected components
+// implementation for GPUs", HPDC 2018).
 //
 // Schedule: a thread a vertex, in three launches; for graphs whose vertices
 // have few edges.
@@ -15,6 +13,7 @@
 // Macros: SIGPS_VALUE, an integer; SIGPS_TAKES_MIN.
 
 #include "edges.cuh"
+#include "trees.cuh"
 
 using namespace sigps;
 
@@ -26,35 +25,6 @@ __device__ inline bool comes_before(const Value *values, uint32_t a,
                                     uint32_t b) {
   Value x = values[a], y = values[b];
   return (SIGPS_TAKES_MIN ? x < y : y < x) || (x == y && a < b);
-}
-
-// The root of a vertex. Every pointer on the way is moved to the next but one.
-__device__ inline uint32_t find_root(uint32_t *parents, uint32_t v) {
-  uint32_t at = parents[v];
-  if (at == v)
-    return v;
-  uint32_t before = v;
-  for (uint32_t next = parents[at]; next != at; next = parents[at]) {
-    parents[before] = next;
-    before = at;
-    at = next;
-  }
-  return at;
-}
-
-__device__ inline void join(const Value *values, uint32_t *parents, uint32_t a,
-                            uint32_t b) {
-  while (a != b) {
-    if (comes_before(values, b, a)) {
-      uint32_t other = a;
-      a = b;
-      b = other;
-    }
-    uint32_t found = atomicCAS(&parents[b], b, a);
-    if (found == b)
-      return;
-    b = found; // it is a root no more
-  }
 }
 
 } // namespace
@@ -89,8 +59,9 @@ extern "C" __global__ void __launch_bounds__(256)
     for (uint32_t j = 0; j < row.degree; j++) {
       uint32_t u = end_at(edges, row.first + uint64_t(j) * row.step);
       if (u < v)
-        join(values, parents, find_root(parents, uint32_t(v)),
-             find_root(parents, u));
+        join_trees(
+            parents, find_root(parents, uint32_t(v)), find_root(parents, u),
+            [&](uint32_t a, uint32_t b) { return comes_before(values, a, b); });
     }
   }
 }
@@ -103,10 +74,7 @@ extern "C" __global__ void __launch_bounds__(256)
   uint32_t changed = 0;
   for (uint64_t v = blockIdx.x * blockDim.x + threadIdx.x; v < num_vertices;
        v += gridDim.x * blockDim.x) {
-    uint32_t root = parents[v];
-    for (uint32_t next = parents[root]; next != root; next = parents[root])
-      root = next;
-    Value value = values[root];
+    Value value = values[look_up_root(parents, uint32_t(v))];
     changed += value != values[v];
     values[v] = value;
   }

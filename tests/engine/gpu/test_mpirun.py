@@ -180,6 +180,11 @@ def test_peers_all_name_the_vertex(ranks: int, mpirun: str) -> None:
     assert "faults named on all ranks" in run_script(mpirun, ranks, "faults", "peer", "")
 
 
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_components_at_once(ranks: int, mpirun: str) -> None:
+    assert "components of 7 graphs" in run_script(mpirun, ranks, "components", "peer", "")
+
+
 @pytest.mark.parametrize("name", ["division", "sum", "along_an_edge", "sent_directly"])
 def test_staged_ranks_end(name: str, mpirun: str) -> None:
     code, out, err = end_of(start(mpirun, 2, "one_fault", "mpi", name), SECONDS)

@@ -208,7 +208,7 @@ class TestDamage:
 
     def test_another_version(self, path):
         change_header(path, lambda header: None, version=99)
-        with pytest.raises(GraphError, match="format version 99, but this sigps reads versions 2 and 3"):
+        with pytest.raises(GraphError, match="format version 99, but this sigps reads versions 2 to 4"):
             open_store(path)
 
     @pytest.mark.parametrize("size", [1, 2])
