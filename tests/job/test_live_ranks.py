@@ -152,15 +152,15 @@ class Greatest(Vertex, message=int, directed=False):
 
 
 class Lightest(Vertex, message=float, directed=False):
-    """The least of its component's halved ids: labels that are no whole numbers."""
+    """The least id of a vertex's component, and a half: labels that are no whole numbers."""
 
     label: State[float] = 0.0
 
     def compute(self, messages):
-        best = min(messages, default=self.id / 2)
+        best = self.id + 0.5 if self.superstep == 0 else min(messages, default=self.label)
         if self.superstep == 0 or best < self.label:
             self.label = best
-            self.send_to_neighbors(self.label)
+            self.send_to_neighbors(best)
         self.vote_to_halt()
 
 
@@ -195,9 +195,24 @@ def test_labels_that_are_held_up_otherwise_stay() -> None:
         graph = sigps.generate("grid", rows=30, columns=30, group=group)
         with sigps.stream(WCC(), graph, device="cpu", threads=1, guard="incremental") as live:
             results = [live.apply(deletes=([at], [at + 1])) for at in (17, 505, 871)]
+            live.apply(inserts=([899], [900]))  # a new vertex, so partitions are laid out
+            results.append(live.apply(deletes=([100], [101])))
+            labels = live.apply(deletes=([0, 0], [1, 30]))["component"].tolist()
+            assert set(labels) == ({0, 1} if group.rank == 0 else {1})
+            results.append(live.apply(deletes=([2], [32])))
         return [sum(entry.active for entry in result.stats) for result in results]
 
-    assert run_ranks(3, of)[0] == [12, 0, 0]  # of the first row those behind the edge
+    assert run_ranks(3, of)[0] == [12, 0, 0, 0, 0]  # of the first row those behind the edge
+
+
+def test_a_vertex_is_not_held_up_by_a_ghost_that_it_holds_up() -> None:
+    def first(**options: Any) -> Graph:
+        return Graph.from_edges(range(39), range(1, 40), vertices=range(40), directed=False, **options)
+
+    batches = [Updates(([39], [1])), Updates(None, ([0], [1]))]
+    found = streamed(WCC(), first, batches, 2, guard="incremental")
+    assert [path for _, path, _, _ in found] == ["incremental"] * 2
+    assert [values for values, *_ in found][1] == {v: (min(v, 1),) for v in range(40)}
 
 
 def test_labels_that_are_no_whole_numbers_are_not_trimmed() -> None:
@@ -208,7 +223,7 @@ def test_labels_that_are_no_whole_numbers_are_not_trimmed() -> None:
     found = streamed(Lightest(), first, batches, 2, guard="incremental")
     assert [path for _, path, _, _ in found] == ["full", "incremental"]
     assert "where messages are keys in whole numbers" in found[0][2]
-    assert [[values[v][0] for v in range(4)] for values, *_ in found] == [[0, 0.5, 0.5, 0.5], [0, 0, 0, 0]]
+    assert [[values[v][0] for v in range(4)] for values, *_ in found] == [[0.5, 1.5, 1.5, 1.5], [0.5] * 4]
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
