@@ -207,12 +207,13 @@ def test_labels_that_are_held_up_otherwise_stay() -> None:
 
 def test_a_vertex_is_not_held_up_by_a_ghost_that_it_holds_up() -> None:
     def first(**options: Any) -> Graph:
-        return Graph.from_edges(range(39), range(1, 40), vertices=range(40), directed=False, **options)
+        ends = [*range(39), 5], [*range(1, 40), 7]
+        return Graph.from_edges(*ends, vertices=range(40), directed=False, **options)
 
-    batches = [Updates(([39], [1])), Updates(None, ([0], [1]))]
+    batches = [Updates(None, ([5], [7])), Updates(([39], [1])), Updates(None, ([0], [1]))]
     found = streamed(WCC(), first, batches, 2, guard="incremental")
-    assert [path for _, path, _, _ in found] == ["incremental"] * 2
-    assert [values for values, *_ in found][1] == {v: (min(v, 1),) for v in range(40)}
+    assert [path for _, path, _, _ in found] == ["incremental"] * 3
+    assert [values for values, *_ in found][2] == {v: (min(v, 1),) for v in range(40)}
 
 
 def test_labels_that_are_no_whole_numbers_are_not_trimmed() -> None:
