@@ -114,6 +114,7 @@ class RankedRun(OnRanks):
             newer.update.new_vertices
             or newer.directed != graph.directed
             or newer.num_vertices != graph.num_vertices
+            or not given.deletes.columns.keys() <= set(self._rows.columns)
         ):
             return False
         deleted, inserted = (
@@ -186,7 +187,7 @@ class RankedRun(OnRanks):
         else:
             self._engine = RankedArrivalEngine(*given, level=self._found.level)
         self._subgraph, self._assignment, self._exchange = subgraph, assignment, exchange
-        self._rows = LivePartition(room)
+        self._rows = LivePartition(room, derived.edge_columns)
         for name, values in [*made.options.initial.items(), *made.options.columns.items()]:
             self._engine.begin(name, subgraph.of_owned(values))
 
