@@ -93,8 +93,8 @@ class RankedRun(OnRanks):
         group = self._graph.group
         if group.all_reduce(np.array([self._deleted.size]), "sum")[0] and not self._engine.can_trim():
             self._cannot = (
-                "on several ranks vertices are trimmed only where messages are keys in whole numbers, or a number of the "
-                "edge adds to them: a batch has deletes"
+                "on several ranks vertices are trimmed only where messages are keys in whole numbers, or edges add to "
+                "them: a batch has deletes"
             )
             return None
         self._spending = Spending(allowance(guard, self._full_messages))

@@ -77,7 +77,12 @@ def streamed(
 
 
 @settings(max_examples=drawn(60), deadline=None)
-@given(histories(), st.sampled_from([*KEYS]), st.integers(2, 4), st.data())
+@given(
+    histories(),
+    st.sampled_from([name for name in KEYS if name not in ("Greatest", "Lightest")]),
+    st.integers(2, 4),
+    st.data(),
+)
 def test_results_are_those_of_a_graph_built_anew(
     history: History, name: str, ranks: int, data: st.DataObject
 ) -> None:

@@ -10,10 +10,10 @@ ghosts as they were; then ranks tell which vertices they trimmed, and whoever on
 
 Numbers cost no round and no edge. Where edges add to keys, these are the keys. Where keys are whole numbers, messages
 are what their senders' keys are, but for a constant, and numbers are the supersteps in which vertices took their keys,
-counted over all batches: whoever takes a key sends it, and whoever reads it takes it later. A sender that takes a better key afterwards
-sends a better message, so that nobody who read the one before is left with its key: what holds up a vertex took its key
-before. Ghosts' numbers cross before vertices are trimmed, where they are others than before. For other programs
-`can_trim` says that vertices cannot be trimmed.
+counted over all batches: whoever takes a key sends it, and whoever reads it takes it later. A sender that takes a
+better key afterwards sends a better message, so that nobody who read the one before is left with its key: what holds up
+a vertex took its key before. Ghosts' numbers cross before vertices are trimmed, where they are others than before. For
+other programs `can_trim` says that vertices cannot be trimmed.
 """
 
 from __future__ import annotations
