@@ -93,7 +93,8 @@ class RankedRun(OnRanks):
         group = self._graph.group
         if group.all_reduce(np.array([self._deleted.size]), "sum")[0] and not self._engine.can_trim():
             self._cannot = (
-                "on several ranks vertices are trimmed only where messages add to keys: a batch has deletes"
+                "on several ranks vertices are trimmed only where messages are keys in whole numbers, or edges add to "
+                "them: a batch has deletes"
             )
             return None
         self._spending = Spending(allowance(guard, self._full_messages))
@@ -113,6 +114,7 @@ class RankedRun(OnRanks):
             newer.update.new_vertices
             or newer.directed != graph.directed
             or newer.num_vertices != graph.num_vertices
+            or not given.deletes.columns.keys() <= set(self._rows.columns)
         ):
             return False
         deleted, inserted = (
@@ -185,7 +187,7 @@ class RankedRun(OnRanks):
         else:
             self._engine = RankedArrivalEngine(*given, level=self._found.level)
         self._subgraph, self._assignment, self._exchange = subgraph, assignment, exchange
-        self._rows = LivePartition(room)
+        self._rows = LivePartition(room, derived.edge_columns)
         for name, values in [*made.options.initial.items(), *made.options.columns.items()]:
             self._engine.begin(name, subgraph.of_owned(values))
 
@@ -202,7 +204,7 @@ class RankedRun(OnRanks):
             found: NDArray[Any] = np.concatenate(group.all_to_all(parts)).view(values.dtype)
             return found
 
-        return Carried(moved(carried.gids), tuple(moved(values) for values in carried.arrays))
+        return Carried(moved(carried.gids), tuple(moved(values) for values in carried.arrays), carried.clock)
 
     def _own_edges(self, edges: Changes, *, directed: bool) -> RowChanges:
         """Return the edges between vertices of the graph that end in this rank's, by gids."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -71,6 +72,11 @@ class MessageCenter:
         self._all_to_all: Callable[[Sequence[Any]], list[Any]] = (nccl or group).all_to_all
         self._numpy: Any = np if nccl is None else importlib.import_module("cupy")
         self._halo = [self._numpy.asarray(lids) for lids in subgraph.halo]
+        bounds, n = subgraph.ghost_bounds, subgraph.num_owned
+        cuts = [] if bounds is None else (bounds + n).tolist()
+        self._ghosts: list[range | NDArray[np.int64]] = [
+            range(*span) for span in pairwise(cuts)
+        ]  # of each rank
         self._encoded: list[Any] = []
 
     def publish(self, sent: NDArray[np.uint8], records: Arrays) -> None:
@@ -86,13 +92,9 @@ class MessageCenter:
         arrived = self._all_to_all(self._encoded)
         num_bytes = sum(p.nbytes for rank, p in enumerate(self._encoded) if rank != self.rank)
         self._encoded = []
-        bounds = self._subgraph.ghost_bounds
-        assert bounds is not None
         changed = [self._numpy.empty(0, dtype=np.int64)]
-        for rank, encoded in enumerate(arrived):
-            first = self._subgraph.num_owned + int(bounds[rank])
-            num_ghosts = int(bounds[rank + 1] - bounds[rank])
-            changed.append(_decode(self._numpy, encoded, num_ghosts, first, records))
+        for encoded, ghosts in zip(arrived, self._ghosts, strict=True):
+            changed.append(_decode(self._numpy, encoded, ghosts, records))
         ghosts = self._numpy.concatenate(changed)
         sent[ghosts] = 1
         return ghosts, num_bytes
@@ -146,10 +148,7 @@ class GrowingMessageCenter(MessageCenter):
     def __init__(self, group: Group, subgraph: Subgraph, locator: DataLocator, spare: int) -> None:
         super().__init__(group, subgraph, locator)
         self._spare, self._first = spare, subgraph.num_owned + subgraph.num_ghosts
-        self._more_halo = [np.empty(0, dtype=np.int64)] * group.size
         self._num_more = np.zeros(group.size, dtype=np.int64)
-        self._has_more = False
-        self._more_encoded: list[Any] = []
 
     @property
     def num_spare(self) -> int:
@@ -175,33 +174,12 @@ class GrowingMessageCenter(MessageCenter):
             at = np.flatnonzero(owners == rank)
             lids[at] = self._first + rank * self._spare + self._num_more[rank] + np.arange(at.size)
             parts.append(gids[at])
+            if at.size:
+                self._ghosts[rank] = np.append(np.asarray(self._ghosts[rank], dtype=np.int64), lids[at])
         wanted = [self._locator.local_ids(part) for part in self._group.all_to_all(parts)]
-        self._more_halo = [np.concatenate(pair) for pair in zip(self._more_halo, wanted, strict=True)]
-        self._num_more, self._has_more = after, True
+        self._halo = [np.concatenate(pair) for pair in zip(self._halo, wanted, strict=True)]
+        self._num_more = after
         return lids, np.concatenate(wanted)
-
-    def publish(self, sent: NDArray[np.uint8], records: Arrays) -> None:
-        super().publish(sent, records)
-        if self._has_more:
-            self._more_encoded = [
-                _encode(np, sent[lids], [r[lids] for r in records])
-                if lids.size
-                else np.empty(0, dtype=np.uint8)
-                for lids in self._more_halo
-            ]
-
-    def collect(self, sent: NDArray[np.uint8], records: Arrays) -> tuple[NDArray[np.int64], int]:
-        ghosts, num_bytes = super().collect(sent, records)
-        if not self._has_more:
-            return ghosts, num_bytes
-        changed = [ghosts]
-        for rank, encoded in enumerate(self._group.all_to_all(self._more_encoded)):
-            first, num_ghosts = self._first + rank * self._spare, int(self._num_more[rank])
-            changed.append(_decode(np, encoded, num_ghosts, first, records))
-        num_bytes += sum(part.nbytes for part in self._more_encoded)
-        ghosts = np.concatenate(changed)
-        sent[ghosts] = 1
-        return ghosts, num_bytes
 
 
 def _encode(numpy: Any, sent: Any, records: list[Any]) -> Any:
@@ -225,14 +203,13 @@ def _encode(numpy: Any, sent: Any, records: list[Any]) -> Any:
     return numpy.concatenate(parts)
 
 
-def _decode(numpy: Any, encoded: Any, num_ghosts: int, first: int, records: Arrays) -> Any:
+def _decode(numpy: Any, encoded: Any, ghosts: range | NDArray[np.int64], records: Arrays) -> Any:
     """Write the records of one rank's vertices into the elements of their ghosts; return the local ids written.
 
     Args:
         numpy: NumPy, or CuPy on a GPU.
         encoded: What that rank sent, uint8.
-        num_ghosts: How many ghosts it owns.
-        first: The local id of the first of them.
+        ghosts: The local ids of those that it owns, in the order of its halo.
         records: The fields of the records, [num_owned + num_ghosts] each.
     """
     if encoded.size == 0 or _ENCODINGS[int(encoded[0])] == "nothing":
@@ -243,12 +220,12 @@ def _decode(numpy: Any, encoded: Any, num_ghosts: int, first: int, records: Arra
         positions = encoded[at + 4 : at + 4 + 4 * count].copy().view(np.uint32).astype(np.int64)
         at += 4 + 4 * count
     elif encoding == "bitmap":
-        width = (num_ghosts + 7) // 8
-        positions = numpy.flatnonzero(numpy.unpackbits(encoded[at : at + width])[:num_ghosts])
+        width = (len(ghosts) + 7) // 8
+        positions = numpy.flatnonzero(numpy.unpackbits(encoded[at : at + width])[: len(ghosts)])
         at += width
     else:
-        positions = numpy.arange(num_ghosts)
-    lids = positions + first
+        positions = numpy.arange(len(ghosts))
+    lids = positions + ghosts.start if isinstance(ghosts, range) else ghosts[positions]
     for record in records:
         row = record.shape[1:]
         num_bytes = record.itemsize * lids.size * math.prod(row)

@@ -7,10 +7,11 @@ import pytest
 from battery import BATTERY
 from thread_group import ThreadGroup, run_ranks
 
+from sigps import Graph
 from sigps.engine.partition.subgraph import Subgraph, build_subgraph
 from sigps.graph.partitioning.partition import partition
 from sigps.system.data_locator import DataLocator
-from sigps.system.message_center import MessageCenter, choose_encoding
+from sigps.system.message_center import GrowingMessageCenter, MessageCenter, choose_encoding
 
 
 def center(group: ThreadGroup, name: str = "skewed", method: str = "hash") -> tuple[MessageCenter, Subgraph]:
@@ -131,3 +132,37 @@ def test_values_are_gathered_by_rank() -> None:
         return rows
 
     assert run_ranks(3, check) == [[[0, 7], [1, 7], [2, 7]]] * 3
+
+
+@pytest.mark.parametrize("sent", [[], [1], [0, 1, 2, 3]])
+def test_further_ghosts_get_records_in_the_same_exchange(sent: list[int]) -> None:
+    def of(group: ThreadGroup) -> tuple[dict[int, float], list[int], int]:
+        graph = Graph.from_edges([0, 1, 2, 4, 5, 6, 3], [1, 2, 3, 5, 6, 7, 4], vertices=range(8), group=group)
+        assignment = partition(graph, 2, lambda ids: ids // 4)
+        part = build_subgraph(graph, assignment, with_outgoing=False)
+        growing = GrowingMessageCenter(group, part, DataLocator(graph, assignment, part), 2)
+        wanted = np.array([1, 0]) if group.rank else np.array([6])
+        added = growing.add_ghosts(wanted)
+        assert added is not None
+        lids, told = added
+        first = part.num_owned + part.num_ghosts
+        assert min(lids) >= first
+        assert part.owned_gids[told].tolist() == ([6] if group.rank else [1, 0])
+        flags = np.zeros(first + growing.num_spare, dtype=np.uint8)
+        records = np.full(flags.size, -1.0)
+        records[: part.num_owned] = part.owned_gids
+        flags[part.local_ids(np.array(sent, dtype=np.int64) + 4 * group.rank)] = 1
+        calls, exchange = [], group.all_to_all
+        growing._all_to_all = lambda parts: (calls.append(1), exchange(parts))[1]
+        growing.publish(flags, (records,))
+        ghosts, _ = growing.collect(flags, (records,))
+        assert part.gids is not None
+        names = dict(zip(lids.tolist(), wanted.tolist(), strict=True))
+        names |= {lid: int(part.gids[lid]) for lid in range(part.num_owned, first)}
+        return {names[g]: records[g] for g in ghosts.tolist()}, sorted(names.values()), len(calls)
+
+    for rank, (found, known, calls) in enumerate(run_ranks(2, of)):
+        other = {v + 4 * (1 - rank) for v in sent}
+        assert found == {v: v for v in known if v in other}
+        assert known == ([0, 1, 3] if rank else [6])
+        assert calls == 1

@@ -6,9 +6,14 @@ carried over, to other owners too, and ghosts get their records from these. Then
 ordinary supersteps follow.
 
 After deletes vertices are trimmed in rounds. In each a rank trims as `kernels/cpu/live.py` does, with the records of
-ghosts as they were; then ranks tell which vertices they trimmed, and whoever one of these held up is looked at. Numbers
-are the keys themselves, so that no round is needed to give them; where messages do not add to keys, or keys were not
-sent, `can_trim` says so.
+ghosts as they were; then ranks tell which vertices they trimmed, and whoever one of these held up is looked at.
+
+Numbers cost no round and no edge. Where edges add to keys, these are the keys. Where keys are whole numbers, messages
+are what their senders' keys are, but for a constant, and numbers are the supersteps in which vertices took their keys,
+counted over all batches: whoever takes a key sends it, and whoever reads it takes it later. A sender that takes a
+better key afterwards sends a better message, so that nobody who read the one before is left with its key: what holds up
+a vertex took its key before. Ghosts' numbers cross before vertices are trimmed, where they are others than before. For
+other programs `can_trim` says that vertices cannot be trimmed.
 """
 
 from __future__ import annotations
@@ -40,11 +45,13 @@ class Carried:
 
     Attributes:
         gids: [vertices].
-        arrays: [vertices] each: states, then the fields of last records.
+        arrays: [vertices] each: states, then the fields of last records, then when keys were taken.
+        clock: Supersteps so far.
     """
 
     gids: NDArray[np.int64]
     arrays: Arrays
+    clock: int = 0
 
 
 class SharedSpending:
@@ -114,12 +121,46 @@ class EngineOnRanks(LiveEngine):
 class RankedLiveEngine(EngineOnRanks):
     """An engine of a monotone program."""
 
+    _clock = 0
+
+    def __init__(self, *args: Any, has_witnesses: bool) -> None:
+        super().__init__(*args, has_witnesses=has_witnesses)
+        state = self._state
+        program, n = state.native.program, state.subgraph.num_owned
+        claim = program.monotone
+        self._keeps_times = (
+            claim is not None and claim.column is None and program.message_dtypes[0].kind in "iu"
+        )
+        size = n + state.subgraph.num_ghosts if self._keeps_times else 0
+        self._times = np.zeros(
+            size, dtype=np.uint64
+        )  # when vertices took their keys; of ghosts as it was told
+        self._untold = np.zeros(size, dtype=np.uint8)  # whose time ghosts do not have
+
+    def _begin_anew(self) -> None:
+        super()._begin_anew()
+        self._times.fill(0)
+        self._untold[: self._state.subgraph.num_owned] = 1
+        self._clock = 0
+
+    def _finish(self, counters: Counters) -> None:
+        super()._finish(counters)
+        if self._keeps_times:
+            self._note_time(self._state.last_senders())
+
+    def _note_time(self, vertices: NDArray[Any]) -> None:
+        """Let vertices have taken their keys now."""
+        self._times[vertices], self._untold[vertices] = self._clock, 1
+        self._clock += 1
+
     def add_ghosts(self, lids: NDArray[np.int64], ids: NDArray[np.int64], told: NDArray[np.int64]) -> None:
         """Take further ghosts with the ids that compute() sees; `told` are owned vertices that others took so."""
         kept = self._records.kept
         assert kept is not None
         self._state.subgraph.ids[lids] = ids
         self._tell(told, kept.records)
+        if self._keeps_times:
+            self._untold[told] = 1
 
     def begin_at_superstep_0(self) -> None:
         """Bring all vertices to their states of superstep 0."""
@@ -131,7 +172,8 @@ class RankedLiveEngine(EngineOnRanks):
         assert kept is not None
         n = state.subgraph.num_owned
         records = tuple(record[:n] for record in kept.records)
-        return Carried(state.subgraph.owned_gids, (*state.fields.states, *records))
+        times = (self._times[:n],) * self._keeps_times
+        return Carried(state.subgraph.owned_gids, (*state.fields.states, *records, *times), self._clock)
 
     def carry_on(self, carried: Carried) -> None:
         """Go on from a fixed point of another version; after `begin_at_superstep_0`, whose states other vertices keep.
@@ -142,7 +184,8 @@ class RankedLiveEngine(EngineOnRanks):
         state, kept = self._state, self._records.kept
         assert kept is not None
         lids = state.subgraph.local_ids(carried.gids)
-        arrays = *state.fields.states, *kept.records
+        arrays = *state.fields.states, *kept.records, *(self._times,) * self._keeps_times
+        self._clock = carried.clock
         for to, values in zip(arrays, carried.arrays, strict=True):
             to[lids] = values
         state.read.sent.fill(0)
@@ -155,6 +198,8 @@ class RankedLiveEngine(EngineOnRanks):
 
     def can_trim(self) -> bool:
         """Tell whether vertices can be trimmed after deletes."""
+        if self._keeps_times:
+            return True
         owned = np.arange(self._state.subgraph.num_owned, dtype=np.uint32)
         return bool(self._exchange.gather(np.array([self._adds_to_keys and self._sent_keys(owned)])).all())
 
@@ -204,7 +249,7 @@ class RankedLiveEngine(EngineOnRanks):
         assert kept is not None
         assert self._first is not None
         n = state.subgraph.num_owned
-        order = ascending(np.concatenate([state.fields.states[self._key_index], kept.keys[n:]]))
+        order = self._ordered_everywhere()
         found = [np.empty(0, dtype=np.uint32)]
         while self._exchange.gather(np.array([lost.size])).any():
             queue, waiting = np.empty(n + 1, dtype=np.uint32), np.zeros(n, dtype=np.uint8)
@@ -227,7 +272,22 @@ class RankedLiveEngine(EngineOnRanks):
             for to, new in zip(kept.records, newer, strict=True):
                 to[ghosts] = new[ghosts]
             order[ghosts] = UNORDERED
-        return distinct(np.concatenate(found))
+        trimmed_here = distinct(np.concatenate(found))
+        if self._keeps_times:
+            self._note_time(trimmed_here)
+        return trimmed_here
+
+    def _ordered_everywhere(self) -> NDArray[np.uint64]:
+        """Return the numbers of this rank's vertices and ghosts."""
+        state, kept = self._state, self._records.kept
+        assert kept is not None
+        if not self._keeps_times:
+            n = state.subgraph.num_owned
+            return ascending(np.concatenate([state.fields.states[self._key_index], kept.keys[n:]]))
+        self._exchange.publish(self._untold, (self._times,))
+        self._exchange.collect(self._untold, (self._times,))
+        self._untold.fill(0)
+        return self._times
 
     def _edges_of(self, ghosts: NDArray[np.int64]) -> EdgeChanges:
         """Return the edges from some ghosts to owned vertices."""

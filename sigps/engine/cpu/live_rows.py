@@ -23,15 +23,19 @@ class LivePartition:
 
     Args:
         subgraph: The part, with slots for further ghosts.
+        columns: The edge columns that are kept.
     """
 
-    def __init__(self, subgraph: Subgraph) -> None:
+    def __init__(self, subgraph: Subgraph, columns: tuple[str, ...]) -> None:
         assert subgraph.gids is not None
         self._subgraph: Subgraph | None = subgraph
         self._num_owned, self._num_records = subgraph.num_owned, subgraph.num_owned + subgraph.num_ghosts
-        self._lids = np.argsort(subgraph.gids)
-        self._gids = subgraph.gids[self._lids]
-        self._more = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        self.columns = tuple(name for name in columns if name in subgraph.incoming.columns)
+        self._lids = np.full(
+            subgraph.num_vertices, -1, dtype=np.int32
+        )  # by gid: a search takes ten times as long
+        is_there = subgraph.gids >= 0
+        self._lids[subgraph.gids[is_there]] = np.flatnonzero(is_there)
 
     @property
     def rows(self) -> LiveRows:
@@ -44,12 +48,7 @@ class LivePartition:
 
     def local_ids(self, gids: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the local ids of vertices and ghosts; -1 where one is neither."""
-        found = np.full(gids.size, -1)
-        for known, lids in ((self._gids, self._lids), self._more):
-            if known.size:
-                at = np.minimum(np.searchsorted(known, gids), known.size - 1)
-                found = np.where(known[at] == gids, lids[at], found)
-        return found
+        return self._lids[gids].astype(np.int64)
 
     def missing(self, edges: RowChanges) -> NDArray[np.int64]:
         """Return the sources of edges, by gid, that are neither vertices nor ghosts of the part; distinct."""
@@ -57,22 +56,20 @@ class LivePartition:
 
     def add_ghosts(self, gids: NDArray[np.int64], lids: NDArray[np.int64]) -> None:
         """Take note of further ghosts."""
-        gids, lids = np.concatenate([self._more[0], gids]), np.concatenate([self._more[1], lids])
-        order = np.argsort(gids)
-        self._more = gids[order], lids[order]
+        self._lids[gids] = lids
 
     def apply(self, deleted: RowChanges, inserted: RowChanges, duplicates: Duplicates) -> EdgeChanges:
         """Delete edges and insert others; return these by local ids.
 
         Args:
-            deleted: By gids, of which the targets are owned.
+            deleted: By gids, of which the targets are owned; they name no column but those that are kept.
             inserted: Likewise; the part has all ends.
             duplicates: What the graph does with parallel edges.
         """
         if self._subgraph is not None:
             outward, self._subgraph = self._subgraph.pushed, None
             self._out, self._in = (
-                VersionRows.of(rows.offsets, rows.ends, {name: rows.columns[name] for name in rows.columns})
+                VersionRows.of(rows.offsets, rows.ends, {name: rows.columns[name] for name in self.columns})
                 for rows in (outward, by_source(outward, self._num_owned))
             )
         gone, new = self._local(deleted), self._local(inserted)
@@ -82,5 +79,7 @@ class LivePartition:
         return EdgeChanges(new.rows, new.ends, new.columns)
 
     def _local(self, edges: RowChanges) -> RowChanges:
-        local = RowChanges(self.local_ids(edges.rows), self.local_ids(edges.ends), edges.columns)
-        return local.at(local.rows >= 0)
+        columns = {name: edges.columns[name] for name in self.columns if name in edges.columns}
+        local = RowChanges(self.local_ids(edges.rows), self.local_ids(edges.ends), columns)
+        is_here = local.rows >= 0
+        return local if is_here.all() else local.at(is_here)
