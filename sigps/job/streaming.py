@@ -18,7 +18,7 @@ from sigps.graph.graph import Graph
 from sigps.graph.packing.table import PageTable, chains, rows_of_ranks
 from sigps.graph.report import bytes_text
 from sigps.group import together
-from sigps.host_memory import bytes_of
+from sigps.host_memory import available_memory, bytes_of
 from sigps.model.vertex import Vertex
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def _decide_on_gpu(
     if options.transfer == "bulk":
         _require(program, derived, graph, "cuda", options)
     why = "" if are_alike else "not all ranks have device='cuda'"
-    if why := why or _obstacle_to_packed(program, derived, graph, options):
+    if why := why or _obstacle_to_packed(program, derived, graph, options, num_ranks):
         if options.host_memory is not None:
             raise ConfigError(
                 f"beside a GPU host_memory is of packed pages, which come from disk where it ends, and {why}"
@@ -235,7 +235,7 @@ def _decide_on_gpu(
 
 
 def _obstacle_to_packed(
-    program: Vertex, derived: VertexProgram | None, graph: Graph, options: RunOptions
+    program: Vertex, derived: VertexProgram | None, graph: Graph, options: RunOptions, num_ranks: int
 ) -> str:
     """Say why edges do not cross to a GPU packed; empty where they may."""
     if options.transfer == "rows" or options.stream == "never":
@@ -244,12 +244,21 @@ def _obstacle_to_packed(
     if why or options.transfer == "bulk":
         return why
     assert derived is not None
-    if graph.directed and not derived.sends_together:
-        return (
-            f"{derived.name} searches a directed graph, of which there are no rows by source: transfer='bulk' reads "
-            "all pages in every superstep"
-        )
-    return ""
+    if not graph.directed or derived.sends_together or num_ranks > 1 or options.host_memory is not None:
+        return ""
+    unpacked = _unpacked_bytes(graph)
+    if unpacked > available_memory():
+        return ""
+    return (
+        f"{derived.name} searches a directed graph, of which there are no rows by source, and the host has room for "
+        f"the {bytes_text(unpacked)} that all edges take unpacked: host_memory= or transfer='bulk' keeps them packed"
+    )
+
+
+def _unpacked_bytes(graph: Graph) -> int:
+    """Return about what the rows of a directed graph take of the host, with what they are made of."""
+    columns = sum(dtype.itemsize for dtype in graph.column_types().values())
+    return graph.num_edges * (20 + 4 * columns) + 32 * graph.num_vertices
 
 
 def device_limit(device_memory: int | str | None, device: str, num_ranks: int) -> int | None:

@@ -7,6 +7,7 @@ import functools
 import importlib.util
 import os
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,12 @@ from thread_group import ThreadGroup, run_ranks
 
 import sigps
 from sigps import inf
-from sigps.apps import BFS, SSSP, WCC, KCore, PageRank
+from sigps.apps import BFS, SSSP, WCC, KCore, LongestPath, PageRank
 from sigps.apps.sssp import Path as Way
 from sigps.compiler.cuda.compile import c_type, compile_for_cuda, link
 from sigps.compiler.frontend.analysis import analyse
+from sigps.engine.contract import RunOptions
+from sigps.engine.gpu import packed_edges
 from sigps.engine.gpu.launch import WIDE
 from sigps.engine.gpu.packed_edges import NO_PAGE
 from sigps.engine.gpu.packed_places import (
@@ -39,8 +42,10 @@ from sigps.engine.gpu.variant import FED, PEERS, Packing
 from sigps.errors import CompileError, ConfigError, DeviceError, GraphError
 from sigps.graph.formats.packed_store import save_packed
 from sigps.graph.packing.packer import PackableRows
+from sigps.graph.packing.page_files import PageFile
 from sigps.graph.packing.paged import PagedRows
 from sigps.graph.packing.unpacker import PackedColumn, PackedRows
+from sigps.job import streaming
 from sigps.kernels.cuda.lease import PACKED_ROWS
 
 NUM_VERTICES = 60_000
@@ -279,7 +284,7 @@ def test_searches_on_packed_edges_equal_the_interpreter(
 ON_RANKS = [PageRank(iterations=4), BFS(source=0), WCC(), KCore(), SSSP(source=0)]
 
 
-def on_ranks(size: int, program: sigps.Vertex, folder: Path, **options: Any) -> sigps.Result:
+def on_ranks(size: int, program: sigps.Vertex, folder: Path | list[Path], **options: Any) -> sigps.Result:
     """Return rank 0's result of a run on packed edges on so many ranks, none of which has edges in memory."""
 
     def work(group: ThreadGroup) -> tuple[sigps.Result, bool]:
@@ -360,6 +365,86 @@ def test_pages_that_the_host_may_not_hold_come_from_disk(
             np.testing.assert_allclose(np.asarray(found[field]), np.asarray(expected[field]), rtol=1e-12)
 
 
+def directed_graph(scale: int) -> sigps.Graph:
+    """Return a graph with a path behind it, so that many supersteps have one sender."""
+    made = sigps.generate("rmat", scale=scale, seed=1, directed=True)
+    rows, first = made.in_edges(), made.num_vertices
+    ends = np.repeat(np.arange(first), np.diff(rows.offsets).astype(np.int64))
+    sources = np.concatenate([rows.sources, [0], np.arange(first, first + 20)])
+    targets = np.concatenate([ends, np.arange(first, first + 21)])
+    return sigps.Graph.from_edges(sources, targets, weights=((sources * 7 + targets * 3) % 9 + 1) * 0.5)
+
+
+DIRECTED = [BFS(source=0), SSSP(source=0), LongestPath()]
+
+
+@pytest.mark.parametrize("order", ["given", "degree"])
+@pytest.mark.parametrize("program", DIRECTED[:2], ids=lambda program: type(program).__name__)
+def test_searches_of_directed_graphs_stay_packed(
+    program: sigps.Vertex, order: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = [tmp_path / "a", tmp_path / "b", tmp_path / "c"]
+    save_packed(directed_graph(6), folders, order=order, page_arcs=8)
+    expected = sigps.run(program, sigps.load(folders), device="python")
+    host_gpu.use_host_as_gpu(monkeypatch)
+    for ranks, more in (
+        (1, {"host_memory": "1GB"}),
+        (1, {"host_memory": "4KB"}),
+        (1, {"transfer": "bulk"}),
+        (2, {}),
+    ):
+        found = on_ranks(ranks, program, folders, stream="always", **more)
+        assert sum(s.bytes_read for s in found.stats) > 0
+        for field in expected.fields:
+            np.testing.assert_array_equal(np.asarray(found[field]), np.asarray(expected[field]), str(more))
+
+
+def test_searches_of_directed_graphs_stay_packed_where_the_host_has_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_packed(directed_graph(6), tmp_path / "store", page_arcs=8)
+    host_gpu.use_host_as_gpu(monkeypatch)
+    graph = sigps.load(tmp_path / "store")
+    expected = sigps.run(BFS(source=0), graph, device="python")
+    for room, stays in ((20_000, True), (1 << 40, False)):
+        monkeypatch.setattr(streaming, "available_memory", lambda room=room: room)
+        stored = sigps.load(tmp_path / "store")
+        if stays:
+            found = sigps.run(BFS(source=0), stored, device="cuda", stream="always")
+            assert not stored.is_laid_out
+            np.testing.assert_array_equal(found["depth"], expected["depth"])
+        else:
+            given = BFS(source=0), analyse(BFS(source=0), "double"), stored, RunOptions(stream="always"), 1
+            assert "searches a directed graph" in streaming._obstacle_to_packed(*given)
+
+
+def test_pages_come_from_the_disks_of_several_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = [tmp_path / "a", tmp_path / "b", tmp_path / "c"]
+    made = sigps.generate("rmat", scale=7, seed=1, weights="random").undirected(simple=True)
+    save_packed(made, folders, page_arcs=8)
+    expected = sigps.run(SSSP(source=0), sigps.load(folders), device="python")
+    host_gpu.use_host_as_gpu(monkeypatch)
+    threads = set[tuple[int, str]]()
+    read_into = PageFile.read_into
+
+    def noted(file: PageFile, *given: Any) -> None:
+        threads.add((threading.get_ident(), str(file.folder_of(given[-1]))))
+        read_into(file, *given)
+
+    monkeypatch.setattr(PageFile, "read_into", noted)
+    monkeypatch.setattr(packed_edges, "available_cores", lambda: 1)
+    found = on_ranks(1, SSSP(source=0), folders, stream="always", host_memory="8KB")
+    assert {folder for _, folder in threads} == {str(folder) for folder in folders}
+    assert len({thread for thread, _ in threads}) > 3  # two readers for each folder
+    for field in expected.fields:
+        np.testing.assert_allclose(np.asarray(found[field]), np.asarray(expected[field]), rtol=1e-12)
+    os.truncate(folders[1] / "pages@1.bin", 128)
+    with pytest.raises(GraphError, match=rf"{folders[1]}"):
+        on_ranks(1, SSSP(source=0), folders, stream="always", host_memory="8KB")
+
+
 def test_what_the_disk_does_not_give_in_the_middle_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -394,7 +479,6 @@ def test_what_ranks_cannot_stream_is_refused(tmp_path: Path, monkeypatch: pytest
             on_ranks(2, program, tmp_path / "store", **options)
 
     always: dict[str, Any] = {"stream": "always"}
-    refused(f"{plain}, and BFS searches a directed graph", BFS(source=0), **always)
     refused("on several ranks are pulled", PageRank(), direction="push", **always)
     refused(f"{plain}, and transfer= says", PageRank(), transfer="rows", **always)
     limited: dict[str, Any] = {
@@ -588,6 +672,37 @@ def test_pages_come_from_disk(
             for field in expected.fields:
                 mine, theirs = np.asarray(found[field]), np.asarray(expected[field])
                 np.testing.assert_allclose(mine, theirs, rtol=1e-9, err_msg=f"{field} {limit} {more}")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("order", "scale", "page_arcs"), [("given", 12, 64), ("degree", 16, 1 << 13)])
+@pytest.mark.parametrize("program", DIRECTED, ids=lambda program: type(program).__name__)
+def test_searches_of_directed_graphs_stay_packed_on_a_gpu(
+    program: sigps.Vertex, order: Any, scale: int, page_arcs: int, tmp_path: Path
+) -> None:
+    made = directed_graph(scale)
+    folders = [tmp_path / "a", tmp_path / "b", tmp_path / "c"]
+    if isinstance(program, LongestPath):  # which wants no circles
+        kept = np.asarray(made.in_edges().sources)
+        ends = np.repeat(np.arange(made.num_vertices), np.diff(made.in_edges().offsets).astype(np.int64))
+        made = sigps.Graph.from_edges(kept[kept < ends], ends[kept < ends])
+    save_packed(made, folders, order=order, page_arcs=page_arcs)
+    graph = sigps.load(folders)
+    assert graph.packed is not None
+    expected = sigps.run(program, graph, device="cpu")
+    longest = int(np.diff(graph.packed.rows.table.words.astype(int)).max())
+    for more in (
+        {"host_memory": "1GB"},
+        {"host_memory": "1GB", "device_memory": "40MB" if page_arcs == 64 else "600MB"},
+        {"host_memory": 4 * 2 * longest * 5},
+        {"transfer": "bulk"},
+    ):
+        stored = sigps.load(folders)
+        found = sigps.run(program, stored, device="cuda", stream="always", **more)
+        assert not stored.is_laid_out
+        for field in expected.fields:
+            mine, theirs = np.asarray(found[field]), np.asarray(expected[field])
+            np.testing.assert_array_equal(mine, theirs, f"{field} {more}")
 
 
 TAKEN = ["wcc", "bfs", "reach", "floods", "gathers", "sssp", "product", "climb"]
