@@ -412,7 +412,7 @@ def test_searches_of_directed_graphs_stay_packed_where_the_host_has_no_room(
         if stays:
             found = sigps.run(BFS(source=0), stored, device="cuda", stream="always")
             assert not stored.is_laid_out
-            np.testing.assert_array_equal(found["depth"], expected["depth"])
+            np.testing.assert_array_equal(found["level"], expected["level"])
         else:
             given = BFS(source=0), analyse(BFS(source=0), "double"), stored, RunOptions(stream="always"), 1
             assert "searches a directed graph" in streaming._obstacle_to_packed(*given)
