@@ -89,7 +89,8 @@ class Packing(Enum):
         heads = {"SIGPS_HEADS": "1"} if stops_early else {}
         read = compiled.columns[0]
         column = {"SIGPS_COLUMN": c_type(read[0])} if read else {}
-        return {"SIGPS_PACKED": str(self.value), "SIGPS_EARLY_EXIT": "0"} | heads | column
+        one_computes = {"SIGPS_BY_TEAM": "0"} if compiled.program.consumption is Consumption.LISTED else {}
+        return {"SIGPS_PACKED": str(self.value), "SIGPS_EARLY_EXIT": "0"} | heads | column | one_computes
 
 
 @dataclass(frozen=True, eq=False)

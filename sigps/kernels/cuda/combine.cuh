@@ -63,6 +63,8 @@ __device__ inline Inbox listed(int64_t begin, int64_t end) {
   return {begin, end, end > begin};
 }
 
+__device__ inline Inbox empty_inbox() { return listed(0, 0); }
+
 __device__ inline uint32_t compute(const Arguments &arguments,
                                    int64_t superstep, uint32_t v,
                                    const Inbox &inbox, uint32_t members,

@@ -98,6 +98,7 @@ __device__ inline void fill_shared_cache(const Outbox &outbox) {
   __syncthreads();
 }
 
+#if !SIGPS_LISTED
 #if SIGPS_TILES
 // Whether every edge brings something.
 template <SenderFilter FILTER>
@@ -484,6 +485,8 @@ gather_slices(const Lease &lease, const NextSuperstep &now, uint32_t first_row,
 }
 #endif
 
+#endif
+
 // Takes the next task number, for a warp. Taking one ahead would hide the wait,
 // and make the first warps hold two of the largest tasks each: it is slower.
 __device__ inline uint32_t take(uint32_t *numbers) {
@@ -524,6 +527,7 @@ __device__ inline void compute_active(const Lease &lease,
   }
 }
 
+#if !SIGPS_LISTED
 // The tasks of warps: warp-mapped rows, then slices. Over tiles those come
 // first of which no row has a partial, for they can go before the barrier.
 struct RowTasks {
@@ -644,5 +648,6 @@ __device__ inline void gather(const Lease &lease, const NextSuperstep &now,
   for (; number < tasks.count; number = tasks.take())
     gather_task<FILTER>(lease, now, tasks, number, counted);
 }
+#endif
 
 } // namespace sigps

@@ -7,12 +7,12 @@
 // thread-mapped; every vertex has one thread that computes it. Words of bits
 // have one writer, except those at the ends of chains, which are zero before
 // and set by atomics. Pages all of whose vertices have retired stay where they
-// are. Where a pull stops early, gather_heads.cuh says which rows are wanted.
+// are. Where a pull stops early, gather_heads.cuh says which rows are wanted;
+// where messages are listed, lists_packed.cuh reads the rows.
 
 #pragma once
 
-#include "gather.cuh"
-#include "packed_rows.cuh"
+#include "lists_packed.cuh"
 
 #if SIGPS_PACKED
 namespace sigps {
@@ -22,9 +22,8 @@ static_assert(!SIGPS_EARLY_EXIT && !SIGPS_BY_WARP && !SIGPS_BY_TEAM &&
               "what is read of a row is all of it");
 static_assert(sizeof(Slots) <= 16, "inboxes of long rows lie in shared memory");
 
-constexpr uint32_t LONG_ROW = 1024, SHORT_ROW = 32;
+constexpr uint32_t LONG_ROW = SIGPS_LISTED ? 1 << 14 : 1024, SHORT_ROW = 32;
 constexpr uint32_t MOST_LONG_ROWS = (1 << 18) / LONG_ROW; // of a page
-constexpr int AT_ONCE = 4;                                // targets of a thread
 
 // What the row that spans pages brought, and other long rows of a page, whose
 // chunks are tasks; and how many tasks warps have drawn.
@@ -58,28 +57,7 @@ __device__ inline uint2 *groups_of_warp() {
   return groups[threadIdx.x / 32];
 }
 
-// What sigps_deliver reads of the arguments, where edge 0 has a packed value.
-// The compiler keeps it in registers.
-#ifdef SIGPS_COLUMN
-__device__ inline Arguments with_value(const Arguments &given,
-                                       const SIGPS_COLUMN *value) {
-  Arguments found;
-  found.num_vertices = given.num_vertices;
-  found.num_edges = given.num_edges;
-  found.params = given.params;
-  found.aggregates = given.aggregates;
-  found.ids = given.ids;
-  found.out_degrees = given.out_degrees;
-  found.in_degrees = given.in_degrees;
-  found.columns[0] = value;
-  return found;
-}
-#define SIGPS_ARGUMENTS_OF(given, found, k)                                    \
-  with_value(given, &(found).values[k])
-#else
-#define SIGPS_ARGUMENTS_OF(given, found, k) given
-#endif
-
+#if !SIGPS_LISTED
 // All loads are issued before the first value is used.
 template <SenderFilter FILTER>
 __device__ inline void
@@ -107,6 +85,7 @@ bring(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
       put(inbox, value, when);
   }
 }
+#endif
 
 // Sets the bits of a word of vertices; by a warp.
 __device__ inline void set_sent(const Lease &lease, const NextSuperstep &now,
@@ -119,19 +98,6 @@ __device__ inline void set_sent(const Lease &lease, const NextSuperstep &now,
     *sent = bits;
   else if (bits != 0)
     atomicOr(sent, bits);
-}
-
-template <SenderFilter FILTER>
-__device__ inline Inbox
-gather_part_by_block(const Lease &lease, const NextSuperstep &now,
-                     const Outbox &outbox, const packed::Page &page,
-                     const packed::Part &part) {
-  Inbox inbox = empty_inbox();
-  packed::for_targets_by_block<AT_ONCE>(
-      lease.packed, page, part, [&](const packed::Targets<AT_ONCE> &sources) {
-        bring<FILTER>(lease, now, outbox, part.row, sources, inbox);
-      });
-  return combine_block(inbox, {lease.in, now.superstep, part.row});
 }
 
 __device__ inline packed::Part part_of(const PackedRows &rows, uint32_t v,
@@ -148,12 +114,115 @@ __device__ inline Inbox &inbox_of_gap(const PackedRows &rows,
   return reinterpret_cast<Inbox *>(scratch)[first_gap / 32];
 }
 
+#if SIGPS_LISTED
+// Where the list of a row begins, of the last page of a chain.
+__device__ inline int64_t begin_of_list(const PackedRows &rows,
+                                        const packed::Part &part,
+                                        uint32_t before) {
+  return int64_t(blockIdx.x * rows.list_places) + before + part.part +
+         part.first_gap;
+}
+
+// What a row of a page brings. `before`: edges of the chain before the page.
+template <SenderFilter FILTER>
+__device__ inline Inbox read_row(const Lease &lease, const NextSuperstep &now,
+                                 const Outbox &outbox, const packed::Page &page,
+                                 const packed::Part &part, uint32_t before) {
+  int64_t begin = begin_of_list(lease.packed, part, before);
+  return listed(begin, list_row<FILTER>(lease, now, outbox, page, part, begin));
+}
+
+template <SenderFilter FILTER>
+__device__ inline Inbox
+read_row_by_warp(const Lease &lease, const NextSuperstep &now,
+                 const Outbox &outbox, const packed::Page &page,
+                 const packed::Part &part, uint32_t before) {
+  int64_t begin = begin_of_list(lease.packed, part, before);
+  return listed(
+      begin, list_row_by_warp<FILTER>(lease, now, outbox, page, part, begin));
+}
+
+// Lists what a page has of the row that spans pages behind what those before
+// had. By a block.
+template <SenderFilter FILTER>
+__device__ inline void
+read_part_by_block(const Lease &lease, const NextSuperstep &now,
+                   const Outbox &outbox, const packed::Page &page,
+                   const packed::Part &part, Inbox &inbox) {
+  int64_t begin = int64_t(blockIdx.x * lease.packed.list_places);
+  int64_t end = inbox.has ? inbox.end : begin;
+  __syncthreads(); // all have read where it ends
+  end = list_part_by_block<FILTER>(lease, now, outbox, page, part, end);
+  if (threadIdx.x == 0)
+    inbox = listed(begin, end);
+}
+
+// Lists the long rows of a page from number `first` on. By a block.
+template <SenderFilter FILTER>
+__device__ inline void
+read_long_rows(const Lease &lease, const NextSuperstep &now,
+               const Outbox &outbox, const packed::Page &page, uint32_t first,
+               uint32_t before, LongRows &long_rows) {
+  for (uint32_t i = first; i < long_rows.count; i++) {
+    uint32_t v = long_rows.rows[i];
+    packed::Part part = part_of(lease.packed, v, lease.in.in_degrees[v]);
+    int64_t begin = begin_of_list(lease.packed, part, before);
+    int64_t end =
+        list_part_by_block<FILTER>(lease, now, outbox, page, part, begin);
+    if (threadIdx.x == 0)
+      long_rows.inboxes[i] = listed(begin, end);
+  }
+}
+#else
+template <SenderFilter FILTER>
+__device__ inline Inbox read_row(const Lease &lease, const NextSuperstep &now,
+                                 const Outbox &outbox, const packed::Page &page,
+                                 const packed::Part &part, uint32_t) {
+  Inbox inbox = empty_inbox();
+  packed::for_targets<AT_ONCE>(
+      lease.packed, page, part, [&](const packed::Targets<AT_ONCE> &sources) {
+        bring<FILTER>(lease, now, outbox, part.row, sources, inbox);
+      });
+  return inbox;
+}
+
+template <SenderFilter FILTER>
+__device__ inline Inbox
+read_row_by_warp(const Lease &lease, const NextSuperstep &now,
+                 const Outbox &outbox, const packed::Page &page,
+                 const packed::Part &part, uint32_t) {
+  Inbox inbox = empty_inbox();
+  packed::for_targets_by_warp<AT_ONCE>(
+      lease.packed, page, part, [&](const packed::Targets<AT_ONCE> &sources) {
+        bring<FILTER>(lease, now, outbox, part.row, sources, inbox);
+      });
+  return combine_warp(inbox, {lease.in, now.superstep, part.row});
+}
+
+// Combines what a page has of the row that spans pages with what those before
+// had. By a block.
+template <SenderFilter FILTER>
+__device__ inline void
+read_part_by_block(const Lease &lease, const NextSuperstep &now,
+                   const Outbox &outbox, const packed::Page &page,
+                   const packed::Part &part, Inbox &all) {
+  Occasion when{lease.in, now.superstep, part.row};
+  Inbox inbox = empty_inbox();
+  packed::for_targets_by_block<AT_ONCE>(
+      lease.packed, page, part, [&](const packed::Targets<AT_ONCE> &sources) {
+        bring<FILTER>(lease, now, outbox, part.row, sources, inbox);
+      });
+  inbox = combine_block(inbox, when);
+  if (threadIdx.x == 0)
+    put(all, inbox, when);
+}
+
 // Combines the long rows of a page from number `first` on. By a block.
 template <SenderFilter FILTER>
 __device__ inline void
-gather_long_rows(const Lease &lease, const NextSuperstep &now,
-                 const Outbox &outbox, const packed::Page &page, uint32_t first,
-                 LongRows &long_rows) {
+read_long_rows(const Lease &lease, const NextSuperstep &now,
+               const Outbox &outbox, const packed::Page &page, uint32_t first,
+               uint32_t, LongRows &long_rows) {
   const PackedRows &rows = lease.packed;
   uint32_t count = long_rows.count;
   if (threadIdx.x < 32) {
@@ -209,13 +278,15 @@ gather_long_rows(const Lease &lease, const NextSuperstep &now,
       long_rows.inboxes[i] = inbox;
   }
 }
+#endif
 
 // Combines the warp-mapped rows of a page. By a block, whose warps draw tasks.
 template <SenderFilter FILTER, Rows ROWS>
 __device__ inline void
 gather_medium_rows(const Lease &lease, const NextSuperstep &now,
                    const Outbox &outbox, const packed::Page &page,
-                   uint32_t first, uint32_t end, uint32_t *next_task) {
+                   uint32_t first, uint32_t end, uint32_t before,
+                   uint32_t *next_task) {
   uint32_t of_task = 1;
   while (of_task < 32 && (end - first) / of_task > blockDim.x / 4)
     of_task *= 2;
@@ -231,13 +302,8 @@ gather_medium_rows(const Lease &lease, const NextSuperstep &now,
     for (; waiting != 0; waiting &= waiting - 1) {
       uint32_t turn = __ffs(waiting) - 1, row = begin + turn;
       uint32_t count = __shfl_sync(ALL_LANES, degree, turn);
-      Inbox inbox = empty_inbox();
-      packed::for_targets_by_warp<AT_ONCE>(
-          lease.packed, page, part_of(lease.packed, row, count),
-          [&](const packed::Targets<AT_ONCE> &sources) {
-            bring<FILTER>(lease, now, outbox, row, sources, inbox);
-          });
-      inbox = combine_warp(inbox, {lease.in, now.superstep, row});
+      Inbox inbox = read_row_by_warp<FILTER>(
+          lease, now, outbox, page, part_of(lease.packed, row, count), before);
       if (lane_id() == 0)
         inbox_of_gap(lease.packed, lease.packed.first_gaps[row]) = inbox;
     }
@@ -250,7 +316,8 @@ template <SenderFilter FILTER, Rows ROWS>
 __device__ inline void
 compute_page(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
              const packed::Page &page, uint32_t first, uint32_t end,
-             const LongRows &long_rows, bool spans, ThreadCounters &counted) {
+             uint32_t before, const LongRows &long_rows, bool spans,
+             ThreadCounters &counted) {
   const PackedRows &rows = lease.packed;
   for (uint32_t word = first / 32 + threadIdx.x / 32; word * 32 < end;
        word += blockDim.x / 32) {
@@ -267,11 +334,8 @@ compute_page(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
     } else if (degree > SHORT_ROW) {
       mine = inbox_of_gap(rows, rows.first_gaps[v]);
     } else if (degree > 0) {
-      packed::for_targets<AT_ONCE>(
-          rows, page, part_of(rows, v, degree),
-          [&](const packed::Targets<AT_ONCE> &sources) {
-            bring<FILTER>(lease, now, outbox, v, sources, mine);
-          });
+      mine = read_row<FILTER>(lease, now, outbox, page,
+                              part_of(rows, v, degree), before);
     }
     bool runs = is_mine && (mine.has ? status != RETIRED : status == ACTIVE);
     bool sends = run_vertices(lease, now, runs, v, status, mine, counted);
@@ -319,7 +383,8 @@ gather_chain(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
     packed::leave_out(rows, page, end_page - 1);
     page = end_page - 1;
   }
-  uint32_t left = lease.in.in_degrees[first];
+  uint32_t degree = lease.in.in_degrees[first];
+  uint32_t before = 0; // edges of the chain in pages before
   if (threadIdx.x == 0) {
     packed::stamp_chain(rows, chain, stamp_of(now));
     long_rows.count = spans;
@@ -329,12 +394,10 @@ gather_chain(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
   for (; page < end_page; page++) {
     packed::Page open = packed::open_page(rows, page);
     if (spans && is_read<ROWS>(lease, first)) {
-      uint32_t arcs = min(left, open.num_arcs);
-      left -= arcs;
-      Inbox inbox = gather_part_by_block<FILTER>(lease, now, outbox, open,
-                                                 {first, 0, 0, arcs});
-      if (threadIdx.x == 0)
-        put(long_rows.inboxes[0], inbox, {lease.in, now.superstep, first});
+      uint32_t arcs = min(degree - before, open.num_arcs);
+      read_part_by_block<FILTER>(lease, now, outbox, open, {first, 0, 0, arcs},
+                                 long_rows.inboxes[0]);
+      before += page + 1 < end_page ? arcs : 0;
     }
     if (page + 1 < end_page)
       continue;
@@ -350,13 +413,14 @@ gather_chain(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
     }
     __syncthreads();
     if (long_rows.count > spans)
-      gather_long_rows<FILTER>(lease, now, outbox, open, spans, long_rows);
+      read_long_rows<FILTER>(lease, now, outbox, open, spans, before,
+                             long_rows);
     if (long_rows.has_medium)
       gather_medium_rows<FILTER, ROWS>(lease, now, outbox, open, first + spans,
-                                       end, &long_rows.next_task);
+                                       end, before, &long_rows.next_task);
     __syncthreads();
-    compute_page<FILTER, ROWS>(lease, now, outbox, open, first, end, long_rows,
-                               spans, counted);
+    compute_page<FILTER, ROWS>(lease, now, outbox, open, first, end, before,
+                               long_rows, spans, counted);
     __syncthreads();
   }
 }
@@ -399,6 +463,17 @@ __device__ inline void gather_packed(const Lease &lease,
                                    lease.packed.order[chain], counted);
   }
   compute_without_rows(lease, now, counted);
+}
+
+// Computes all vertices.
+__device__ inline void pull_pages(const Lease &lease, const NextSuperstep &now,
+                                  ThreadCounters &counted) {
+  if (now.sender_filter == SENDERS_NONE)
+    gather_packed<SENDERS_NONE>(lease, now, counted);
+  else if (now.sender_filter == SENDERS_BITMAP)
+    gather_packed<SENDERS_BITMAP>(lease, now, counted);
+  else
+    gather_packed<SENDERS_ALL>(lease, now, counted);
 }
 
 // Zeroes the bits that the next pull sets by atomics. By a block.

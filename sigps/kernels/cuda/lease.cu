@@ -47,6 +47,8 @@
 // Each has advance(), which runs what a superstep is; below for pull and push.
 #if SIGPS_DIRECT
 #include "direct_messages.cuh"
+#elif SIGPS_LISTED && SIGPS_PACKED
+#include "gather_packed.cuh"
 #elif SIGPS_LISTED
 #include "lists.cuh"
 #elif SIGPS_GROUPED
@@ -253,12 +255,7 @@ __device__ void pull(const Lease &lease, const NextSuperstep &now,
   else
     gather_by_heads<SENDERS_ALL>(lease, now, generation, counted);
 #elif SIGPS_PACKED
-  if (now.sender_filter == SENDERS_NONE)
-    gather_packed<SENDERS_NONE>(lease, now, counted);
-  else if (now.sender_filter == SENDERS_BITMAP)
-    gather_packed<SENDERS_BITMAP>(lease, now, counted);
-  else
-    gather_packed<SENDERS_ALL>(lease, now, counted);
+  pull_pages(lease, now, counted);
 #else
   if (now.sender_filter == SENDERS_NONE)
     gather<SENDERS_NONE>(lease, now, counted);
@@ -335,6 +332,13 @@ __device__ void advance(const Lease &lease, const NextSuperstep &now,
     push(lease, now, generation, counted);
   else
     pull(lease, now, generation, counted);
+}
+#endif
+
+#if SIGPS_LISTED && SIGPS_PACKED
+__device__ void advance(const Lease &lease, const NextSuperstep &now,
+                        uint32_t &generation, ThreadCounters &counted) {
+  pull_pages(lease, now, counted);
 }
 #endif
 

@@ -106,6 +106,7 @@ struct PackedRows {
   uint64_t num_resident;
   uint64_t scratch_words;
   uint64_t slot_words;
+  uint64_t list_places; // of a block, where messages are listed
   uint32_t page_words;  // of the scratch: the longest page that is copied
   uint32_t group_words; // of the scratch: the groups of a page
   uint32_t num_chains;
