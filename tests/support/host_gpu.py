@@ -23,7 +23,7 @@ from plain_pages import read_numbers, read_rows
 
 from sigps.compiler.cuda.adapters import num_cells
 from sigps.compiler.cuda.compile import compile_for_cuda
-from sigps.compiler.program import Delivery, VertexProgram
+from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.device import cuda, nccl, transfers
 from sigps.device.cuda import Gpu
 from sigps.engine.gpu import choice, open_loops, packed_edges, placed_edges, spilled_edges, whole_halo
@@ -501,6 +501,12 @@ class _LeaseKernel:
         arguments = np.array(lease["in"])
         for i, values in enumerate(self._columns_in_order):
             arguments["columns"][i] = values.ctypes.data
+        if lease["packed"]["num_chains"] and program.consumption is Consumption.LISTED:
+            # Vertices list at the positions of their edges among all, where blocks have room for those of a chain.
+            lists = [np.zeros(max(1, memory.sources.size), dtype) for dtype in self._layout.message.stored]
+            assert all(lease["in"]["lists"][: len(lists)])
+            for i, own in enumerate(lists):
+                arguments["lists"][i] = own.ctypes.data
         for v in chosen.tolist():
             self._functions._one(memory, arguments.ctypes.data, number, v)
         ran[chosen] = memory.ran[chosen]

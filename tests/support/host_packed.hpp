@@ -10,6 +10,9 @@
 #define SIGPS_BY_TEAM 0
 #define SIGPS_WALKS 0
 #define SIGPS_TILES 0
+#ifndef SIGPS_LISTED
+#define SIGPS_LISTED 0
+#endif
 #ifndef SIGPS_PACKED
 #define SIGPS_PACKED 2
 #endif
@@ -34,16 +37,31 @@ struct Slots {
 struct Record {
   uint64_t word;
 };
-struct Inbox {
+struct Found {
   Slots slots;
   uint32_t has;
 };
+#if SIGPS_LISTED
+struct Inbox {
+  int64_t begin, end;
+  uint32_t has;
+};
+static Inbox listed(int64_t begin, int64_t end) {
+  return {begin, end, end > begin};
+}
+static Inbox empty_inbox() { return listed(0, 0); }
+using Message = Slots;
+#else
+using Inbox = Found;
 static Inbox empty_inbox() { return {}; }
+#endif
 struct Arguments {
   int64_t num_vertices, num_edges;
   const void *params, *aggregates, *ids;
   const uint32_t *out_degrees, *in_degrees;
   const void *columns[8];
+  uint64_t *lists; // of the one block
+  uint64_t num_places;
 };
 struct Occasion {
   const Arguments &arguments;
@@ -51,6 +69,7 @@ struct Occasion {
   uint32_t vertex;
   bool passes(uint32_t brought, uint32_t) const { return brought & 1; }
 };
+#if !SIGPS_LISTED
 static void put(Inbox &inbox, const Slots &value, const Occasion &) {
   inbox.slots.words[0] += value.words[0];
   inbox.has = 1;
@@ -83,6 +102,7 @@ static Inbox combine_block(Inbox inbox, const Occasion &when) {
   __syncthreads();
   return inbox;
 }
+#endif
 template <class T> static T scan_warp(T value) {
   for (uint32_t step = 1; step < 32; step *= 2) {
     T before = __shfl_sync(ALL_LANES, value, (lane_id() - step) % 32);
@@ -109,7 +129,7 @@ struct Lease {
   Record *records[2];
   uint32_t *targets, *senders, *hubs;
   Control *control;
-  Inbox *found; // what vertices compute with, or what was pushed to them
+  Found *found; // what vertices compute with, or what was pushed to them
 };
 struct NextSuperstep {
   int64_t superstep;
@@ -124,7 +144,14 @@ static bool is_set(const uint32_t *bits, uint32_t v) {
 static bool run_vertex(const Lease &lease, const NextSuperstep &, uint32_t v,
                        uint8_t, const Inbox &inbox, ThreadCounters &,
                        uint32_t = 1) {
+#if SIGPS_LISTED // a number that tells lists in another order apart
+  Slots all = {inbox.has};
+  for (int64_t at = inbox.begin; at < inbox.end; at++)
+    all.words[0] = all.words[0] * 31 + lease.in.lists[at];
+  lease.found[v] = {all, inbox.has};
+#else
   lease.found[v] = inbox;
+#endif
   lease.found[v].has += 2; // each time that it ran
   return v % 3 == 0;
 }
@@ -153,8 +180,18 @@ static uint32_t sigps_deliver(const sigps::Arguments *arguments, int64_t,
   return 1;
 }
 
+#if SIGPS_LISTED
+static void sigps_list(const sigps::Arguments *arguments, int64_t position,
+                       const void *message) {
+  if (position < 0 || uint64_t(position) >= arguments->num_places)
+    __builtin_trap();
+  memcpy(arguments->lists + position, message, sizeof(uint64_t));
+}
+#endif
+
 namespace sigps {
 
+#if !SIGPS_LISTED
 // Of scatter.cuh: lists, and what sends along one edge.
 struct Route {
   int64_t arrival;
@@ -181,5 +218,6 @@ static void list_target(const Lease &lease, const NextSuperstep &,
                         uint32_t *num_targets, bool is_first, uint32_t target) {
   append(lease.targets, num_targets, is_first, target);
 }
+#endif
 
 } // namespace sigps

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.account import spent_on
-from sigps.compiler.program import Delivery, VertexProgram, compiling
+from sigps.compiler.program import Consumption, Delivery, VertexProgram, compiling
 from sigps.device.cuda import Gpu, on_gpu
 from sigps.device.transfers import copy_within, fill_with, send
 from sigps.engine.aggregates import Aggregates
@@ -493,7 +493,12 @@ class GpuEngine:
         self._lease["small_frontier_places"] = cluster.places
         blocks, cache = self._shape_of(variant)
         if self._is_packed and self._num_readers != blocks:
-            self._lease["packed"], self._reading = self._pages.reader(blocks)
+            is_listed = self._program.consumption is Consumption.LISTED
+            message = variant.compiled.message if is_listed else ()
+            self._lease["packed"], reading = self._pages.reader(blocks, message=message)
+            for i, own in enumerate(reading["lists"]):
+                self._lease["in"]["lists"][i] = self._lease["out"]["lists"][i] = own.data.ptr
+            self._reading = reading
             self._num_readers = blocks
         lease = self._lease
         lease["num_cached_records"], lease["num_cached_bits"] = cache.num_records, cache.num_bits

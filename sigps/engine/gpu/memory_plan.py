@@ -246,7 +246,9 @@ def _arrays(
     zeros |= {"sent0": sent, "sent1": sent}
     records = max(16, num_lids * int(compiled.defines["SIGPS_RECORD_BYTES"]))
     others |= {"records0": records, "records1": records}
-    if program.consumption is Consumption.LISTED:
+    if program.consumption is Consumption.LISTED and sizes.pulls_alone:
+        pass  # each block that reads packed rows has lists of its own (`PackedEdges.reader`)
+    elif program.consumption is Consumption.LISTED:
         others |= {"offsets": 8 * (n + 1), **_list_arrays(compiled, sizes.num_in_edges)}
         others |= {"list_ends": 8 * n} if program.sorts_by else {}
     elif program.consumption is Consumption.GROUPED:

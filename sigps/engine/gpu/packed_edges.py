@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -30,6 +30,7 @@ from sigps.engine.gpu.packed_places import (
     first_words,
     front_words,
     lids_of_rows,
+    list_bytes,
     num_chunks,
     order_of_chains,
     places_in_pages,
@@ -258,11 +259,19 @@ class PackedEdges:
         """Return what a run takes to read pages with so many blocks."""
         return 4 * sum(self._scratch_words) * num_blocks
 
-    def reader(self, num_blocks: int) -> tuple[Any, Any]:
-        """Return what kernels of so many blocks take, and what keeps a run's own part of it: its scratch and counts."""
+    def reader(self, num_blocks: int, *, message: Sequence[np.dtype[Any]] = ()) -> tuple[Any, Any]:
+        """Return what kernels of so many blocks take, and what keeps a run's own part of it: its scratch and counts.
+
+        Args:
+            num_blocks: The blocks.
+            message: The fields of messages that are listed; the run's own part has their lists, by the name "lists".
+        """
         import cupy
 
-        check_fits({"unpacking": self.scratch_bytes(num_blocks)})
+        needed = {"unpacking": self.scratch_bytes(num_blocks)}
+        if message:
+            needed["lists of messages"] = list_bytes(self._edges.rows.most_arcs, num_blocks, message)
+        check_fits(needed)
         chains, words = len(self._edges.rows.chains), -(-self._edges.rows.offsets.size // 32)
         own = {
             "scratch": cupy.empty(self.scratch_bytes(num_blocks) // 4, dtype=cupy.uint32),
@@ -271,7 +280,10 @@ class PackedEdges:
             "wanted_arcs": cupy.zeros(max(1, chains), dtype=cupy.uint32),
             "wanted": cupy.empty(words, dtype=cupy.uint32),
         }
+        places = self._edges.rows.most_arcs
+        lists = [cupy.empty(max(1, num_blocks * places), dtype=dtype) for dtype in message]
         filled = np.zeros((), dtype=PACKED_ROWS)
+        filled["list_places"] = places
         arrays = self._arrays | own | {"resident": self._resident, "damaged": self._damaged}
         if self._heads is not None:
             arrays["heads"] = self._heads
@@ -288,7 +300,7 @@ class PackedEdges:
         packed, local_of = self._edges.rows.packed, self._edges.local_of
         filled["num_targets"] = packed.num_vertices if local_of is None else local_of.size
         filled["first_row"] = packed.first_row
-        return filled, own
+        return filled, own | {"lists": lists}
 
     def require_whole(self) -> None:
         """Raise the error of a page that kernels found damaged, if there is one."""

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sigps.compiler.program import EarlyExit, VertexProgram
-from sigps.engine.gpu.packed_places import bytes_of_heads
+from sigps.compiler.program import Consumption, EarlyExit, VertexProgram
+from sigps.engine.gpu.packed_places import bytes_of_heads, list_bytes
+from sigps.graph.packing.table import chains
 from sigps.graph.packing.unpacker import PackedRows
 
 __all__ = ["bytes_beside_packed"]
@@ -56,4 +57,7 @@ def bytes_beside_packed(
         "messages": num_vertices * (2 * record + (slots + 12 if pushes else 0)) + num_vertices // 2,
         "unpacking": 4 * num_blocks * (longest + of_page),
     }
+    if program.consumption is Consumption.LISTED:
+        chained = max((int(table.arcs[c[-1] + 1] - table.arcs[c[0]]) for c in chains(table)), default=0)
+        found["lists"] = list_bytes(chained, num_blocks, program.message_dtypes)
     return found | ({"heads": bytes_of_heads(num_rows)} if has_heads and stops_early else {})

@@ -19,10 +19,10 @@ from sigps.engine.exchange import Exchange
 from sigps.engine.gpu.components import link_components_ahead
 from sigps.engine.gpu.graph import GpuGraph, division_on_gpu, forget_on_gpu, graph_on_gpu
 from sigps.engine.gpu.launch import CLUSTER_DEGREE
-from sigps.engine.gpu.memory_plan import Sizes, bytes_to_walk, plan_run
+from sigps.engine.gpu.memory_plan import Sizes, bytes_to_walk, plan_run, shape_of
 from sigps.engine.gpu.numbering import num_lids_of
 from sigps.engine.gpu.packed_edges import PackedGraph
-from sigps.engine.gpu.packed_places import bytes_beside_pages, bytes_of_heads, places_in_pages
+from sigps.engine.gpu.packed_places import bytes_beside_pages, bytes_of_heads, list_bytes, places_in_pages
 from sigps.engine.gpu.placed_edges import link_layout_ahead
 from sigps.engine.gpu.priority import link_buckets_ahead
 from sigps.engine.gpu.rank_components import link_rank_components_ahead, may_have_components
@@ -94,7 +94,9 @@ class Placement:
             return Packing.NONE
         if not self.is_alone:
             return Packing.PART
-        has_rows = self.subgraph.is_symmetric and (self.forced == "push" or not self.program.sends_together)
+        is_listed = self.program.consumption is Consumption.LISTED
+        searches = self.forced == "push" or not (self.program.sends_together or is_listed)
+        has_rows = self.subgraph.is_symmetric and searches
         reads_rows = has_rows and not self.is_bulk and self.host_bytes is None
         return Packing.PUSHED if reads_rows else Packing.PULLED
 
@@ -204,9 +206,14 @@ class Placement:
             num_peers=self.exchange.size if self.has_peers else 0,
             pulls_alone=self.packing.pulls_alone,
         )
-        plan = plan_run(self._compiled(), sizes, has_cluster=False, goes_by_edge=False)
+        compiled = self._compiled()
+        plan = plan_run(compiled, sizes, has_cluster=False, goes_by_edge=False)
         known: list[PackedGraph] = subgraph.derived(f"packed on GPU {gpu.ordinal}", list)
         run_bytes = plan.nbytes + plan.state_bytes
+        if self.program.consumption is Consumption.LISTED:
+            run_bytes += list_bytes(
+                edges.rows.most_arcs, gpu.num_sms * shape_of(compiled).blocks_per_sm, compiled.message
+            )
         heads = bytes_of_heads(edges.rows.offsets.size - 1) if self.has_heads else 0
         if known and (known[0].column, known[0].host_bytes) == (self.column, self.host_bytes):
             more = 0 if known[0].packed.has_heads else heads

@@ -89,7 +89,11 @@ class RunMemory:
         self._tables, placed = _on_device(params)
         template.beginning.write(graph.gpu, (self._block, self._state_block), cells_of(placed))
         self.states = self._states_in(self._state_block)
-        if compiled.program.consumption is Consumption.LISTED and "counts" not in plan.offsets:
+        if (
+            compiled.program.consumption is Consumption.LISTED
+            and "list0" in plan.offsets
+            and "counts" not in plan.offsets
+        ):
             copy_within(self.array("offsets", np.uint64), graph.list_offsets())
         if compiled.program.delivery is Delivery.DIRECT:
             # Not the method: a circle of references would keep the memory until the collector runs.

@@ -335,8 +335,22 @@ class StreamingGpuSpec(GpuSpec):
         from sigps.compiler.cpu.exact import with_exact_sums
         from sigps.compiler.cuda.compile import macros_of
 
-        if program.delivery is not Delivery.RECORD or program.consumption not in _COMBINED:
-            return f"messages of {program.name} are not combined along edges"
+        if program.delivery is not Delivery.RECORD or program.consumption not in _READ_BY_ROWS:
+            return f"messages of {program.name} are grouped by key, not read, or do not go along edges"
+        if program.sorts_by:
+            return f"messages of {program.name} are sorted, for which all lists are in memory at once"
+        is_listed = program.consumption is Consumption.LISTED
+        if (
+            is_listed
+            and options.deterministic
+            and graph.packed is not None
+            and graph.packed.order is not None
+        ):
+            return (
+                f"messages of {program.name} are listed, in the order of edges, and the rows of "
+                f"{graph.packed.rows.where} are by degree. Write it with order='given', or sigps convert --packed "
+                "--order given"
+            )
         if program.reads_edges or program.reads_edge_links:
             return f"{program.name} keeps values on edges, or its compute() walks them"
         if len(program.edge_columns) > 1:
@@ -345,13 +359,14 @@ class StreamingGpuSpec(GpuSpec):
             return "packed edges are read vertex by vertex"
         if options.forced == "push" and (
             graph.directed
+            or is_listed
             or options.transfer == "bulk"
             or graph.group.size > 1
             or options.host_memory is not None
         ):
             return (
-                "packed edges of a directed graph, with transfer='bulk' or host_memory, and on several ranks are "
-                "pulled"
+                "packed edges of a directed graph, with transfer='bulk' or host_memory, on several ranks, and where "
+                "messages are listed are pulled"
             )
         if options.host_memory is not None and graph.packed is not None and graph.packed.rows.file is None:
             return "host_memory is of pages that are read from a file, and the store is in memory"
@@ -373,7 +388,8 @@ class StreamingGpuSpec(GpuSpec):
         assert graph.packed is not None
         defines = macros_of(program, graph.column_types(), narrow_ids=_are_narrow(graph))
         is_part = rows is not graph.packed.rows
-        searches = not program.sends_together and options.transfer != "bulk"
+        is_combined = program.consumption is not Consumption.LISTED
+        searches = is_combined and not program.sends_together and options.transfer != "bulk"
         goes_by_rows = searches and options.host_memory is None
         return bytes_beside_packed(
             program,
@@ -408,7 +424,7 @@ def _by_rows(subgraph: Subgraph) -> Subgraph:
     )
 
 
-_COMBINED = (Consumption.COMBINED, Consumption.SINGLE)
+_READ_BY_ROWS = (Consumption.COMBINED, Consumption.SINGLE, Consumption.LISTED)
 _MOST_SLOTS_BYTES = 16
 _MOST_TOTALS_BYTES = 256  # of each warp, in shared memory beside what packed rows need of it
 

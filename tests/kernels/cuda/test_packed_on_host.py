@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,13 @@ extern "C" void run(uint32_t way, void *edges, void *packed, uint32_t num_owned,
   Control control = {};
   Arguments in = {};
   in.in_degrees = in.out_degrees = degrees;
+#if SIGPS_LISTED
+  in.lists = (uint64_t *)lists;
+  in.num_places = ((PackedRows *)packed)->list_places;
+#endif
   Lease lease = {in, in, *(Edges *)edges, *(PackedRows *)packed, num_owned, num_owned, 0, 0, 0, 0, 0, 0, status,
                  {sent, next_sent}, {(Record *)records, nullptr}, lists + 2 * num_owned, lists, lists + num_owned,
-                 &control, (Inbox *)found};
+                 &control, (Found *)found};
   NextSuperstep now = {4, 1, SenderFilter(filter), 0};
   uint32_t num_targets = 0;
   run_block([&] {
@@ -61,7 +66,8 @@ extern "C" void run(uint32_t way, void *edges, void *packed, uint32_t num_owned,
     else
       gather_by_heads<SENDERS_BITMAP>(lease, now, generation, counted);
   });
-  lists[3 * num_owned] = num_targets;
+  if (way == 2)
+    lists[3 * num_owned] = num_targets;
 }
 """
 
@@ -80,16 +86,22 @@ PUSH = "scatter_packed(lease, now, &num_targets, num_senders, num_hubs)"
 
 
 @functools.cache
-def library(column: str, packing: Packing = Packing.PUSHED, *, is_fed: bool = False) -> ctypes.CDLL:
+def library(
+    column: str, packing: Packing = Packing.PUSHED, *, is_fed: bool = False, is_listed: bool = False
+) -> ctypes.CDLL:
     parts = [(SUPPORT / "host_threads.hpp").read_text()]
     parts += [text_of("edges.cuh"), text_of("packed_rows.cuh")]
     parts += [(SUPPORT / "host_packed.hpp").read_text(), text_of("gather.cuh")]
-    parts += [text_of(f"{name}.cuh") for name in ("gather_packed", "gather_heads", "scatter_packed")]
+    names = ["lists_packed", "gather_packed", *([] if is_listed else ["gather_heads", "scatter_packed"])]
+    parts += [text_of(f"{name}.cuh") for name in names]
     macros = {"SIGPS_THREADS": THREADS, "SIGPS_HEADS": 1, "SIGPS_PACKED": packing.value}
     if is_fed:
         parts.insert(1, OF_HOST)
         macros |= {"SIGPS_FED": 1}
     run = RUN if packing is Packing.PUSHED else RUN.replace(PUSH, "")
+    if is_listed:
+        macros |= {"SIGPS_LISTED": 1, "SIGPS_HEADS": 0}
+        run = re.sub(r"gather_by_heads<\w+>\(.*\)", "", run)
     return library_of([*parts, run], macros | ({"SIGPS_COLUMN": column} if column else {}))
 
 
@@ -245,6 +257,50 @@ def test_messages_are_those_of_a_walk_along_all_edges(
     assert touched == np.count_nonzero(arrays["stamps"])
     assert touched <= len(paged.chains)
     assert not arrays["wanted_arcs"].any()
+
+
+@pytest.mark.parametrize("sender_filter", [ALL_SENT, SOME_SENT])
+@pytest.mark.parametrize("column", [None, np.float64, np.uint8])
+@pytest.mark.parametrize(
+    ("num_rows", "page_arcs"), [(90, 32), (3000, 1 << 10), (3000, 1 << 14), (17_000, 1 << 17)]
+)
+def test_lists_have_the_order_of_edges(
+    num_rows: int, page_arcs: int, column: Any, sender_filter: int
+) -> None:
+    """Rows that span pages, or are a block's, a warp's or a thread's; some vertices have retired."""
+    rng = np.random.default_rng(num_rows + page_arcs)
+    made, rows, values = drawn(num_rows, page_arcs, column, rng)
+    paged, num_owned = made[0], num_rows + 45
+    packed, arrays = structure(made, None if column is None else "weight", paged.packed.table.num_pages // 3)
+    padded = -(-num_owned // 32) * 32
+    degrees = np.zeros(padded, np.uint32)
+    degrees[:num_rows] = [row.size for row in rows]
+    has_sent = np.ones(padded, bool) if sender_filter == ALL_SENT else rng.random(padded) < 0.1
+    records = rng.integers(0, 1000, padded).astype(np.uint64)
+    status = rng.choice(np.array([0, 1, 1, 2], np.uint8), padded)
+    sent = np.packbits(has_sent, bitorder="little").view(np.uint32)
+    next_sent, found = np.zeros(padded // 32, np.uint32), np.zeros((padded, 2), np.uint64)
+    packed["list_places"] = paged.most_arcs
+    lists = np.zeros(max(paged.most_arcs, 2 * num_owned), np.uint64)
+    library("" if column is None else c_type(np.dtype(column)), Packing.PULLED, is_listed=True).run(
+        ctypes.c_uint32(0),
+        address(np.zeros((), EDGES)),
+        address(packed),
+        *(ctypes.c_uint32(x) for x in (num_owned, sender_filter)),
+        *(address(a) for a in (degrees, status, sent, next_sent, records, lists)),
+        *(ctypes.c_uint32(0) for _ in range(2)),
+        address(found),
+    )
+    assert arrays["damaged"][0] == NO_PAGE
+    begin = 0
+    for v, row in enumerate(rows):
+        of_edge = np.zeros(row.size) if values is None else values[begin : begin + row.size]
+        begin += row.size
+        brought = (2 * records[row] + of_edge.astype(np.uint64))[has_sent[row]].tolist()
+        runs = status[v] != 2 if brought else status[v] == 0
+        in_order = functools.reduce(lambda all, word: (all * 31 + word) % 2**64, brought, int(bool(brought)))
+        has = int(found[v, 1]) & 0xFFFFFFFF
+        assert (int(found[v, 0]), has) == ((in_order, 2 + bool(brought)) if runs else (0, 0)), v
 
 
 @pytest.mark.parametrize("way", ["pages", "heads"])
