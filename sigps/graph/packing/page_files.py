@@ -31,6 +31,8 @@ class PageFile:
         GraphError: If it cannot be opened, or has become shorter.
     """
 
+    num_files = 1
+
     def __init__(self, path: Path, num_bytes: int) -> None:
         self._path, self._num_bytes = path, num_bytes
         try:
@@ -104,11 +106,12 @@ class PageFiles:
         begins: [pages + 1], where each page begins among the words of all.
 
     Attributes:
+        num_files: Files.
         words_of_files: [files], the words of each one's pages.
     """
 
     def __init__(self, files: Sequence[PageFile], begins: NDArray[np.uint64]) -> None:
-        self._files = list(files)
+        self._files, self.num_files = list(files), len(files)
         sizes = np.diff(begins.astype(np.int64))
         self._before = np.empty(sizes.size, dtype=np.int64)  # words of other files' pages before each page
         self.words_of_files = []
@@ -127,6 +130,15 @@ class PageFiles:
         """Return words of a page, by their places among those of all; as `PageFile.read` does."""
         before = int(self._before[page])
         return self._file_of(page).read(first - before, stop - before, page)
+
+    def read_into(self, words: NDArray[np.uint32], first: int, page: int) -> None:
+        """Bring words of a page to where they are wanted; as `PageFile.read_into` does."""
+        self._file_of(page).read_into(words, first - int(self._before[page]), page)
+
+    def forget(self) -> None:
+        """Let the system's cache of files drop what was read of them."""
+        for file in self._files:
+            file.forget()
 
     def folder_of(self, page: int) -> Path:
         """Return the folder that has a page."""
