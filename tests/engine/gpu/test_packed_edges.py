@@ -29,7 +29,7 @@ from sigps.compiler.cuda.compile import c_type, compile_for_cuda, link
 from sigps.compiler.explain import example_of
 from sigps.compiler.frontend.analysis import analyse
 from sigps.engine.contract import RunOptions
-from sigps.engine.gpu import packed_edges, placement, spec
+from sigps.engine.gpu import packed_edges, spec
 from sigps.engine.gpu.launch import WIDE
 from sigps.engine.gpu.packed_edges import NO_PAGE
 from sigps.engine.gpu.packed_places import (
