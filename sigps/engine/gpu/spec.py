@@ -248,7 +248,7 @@ class GpuSpec(EngineSpec):
         from sigps.compiler.cuda.compile import macros_of
         from sigps.device.cuda import find_gpu
         from sigps.engine.gpu.tile_sizes import measure_tiles
-        from sigps.engine.gpu.tiling import Tiling, count_on_host, find_reason_against, segment_size
+        from sigps.engine.gpu.tiling import count_on_host, find_reason_against, plan_tiling
         from sigps.kernels.cpu.layout import number_by_degree
 
         defines = macros_of(program, graph.column_types(), narrow_ids=_are_narrow(graph))
@@ -258,14 +258,14 @@ class GpuSpec(EngineSpec):
         gpu = None if self.missing() else find_gpu()
         shared_bytes, num_sms = (gpu.shared_bytes, gpu.num_sms) if gpu else (_SHARED_BYTES, _NUM_SMS)
         record_bytes = int(defines["SIGPS_RECORD_BYTES"])
-        size = segment_size(record_bytes, shared_bytes)
+        tiling = plan_tiling(record_bytes, shared_bytes, num_sms)
         inward = graph.in_edges()
         lids, _ = number_by_degree(np.diff(inward.offsets).astype(np.uint32))
-        counts = count_on_host(inward.offsets, inward.sources, lids, size)
-        why = f"{counts}, in segments of {size:,}"
+        counts = count_on_host(inward.offsets, inward.sources, lids, tiling.size)
+        why = f"{counts}, in segments of {tiling.size:,}"
         if reason := counts.reason_against:
             return {"tiles": f"no: {why}; {reason}"}
-        sizes = measure_tiles(inward.offsets, inward.sources, lids, Tiling(size, num_sms, record_bytes))
+        sizes = measure_tiles(inward.offsets, inward.sources, lids, tiling)
         return {"tiles": f"yes: {why}", "tile bytes": f"{sizes.num_bytes:,}"}
 
     def _memory(self, program: VertexProgram, graph: Graph, rank_on_host: int) -> dict[str, Any]:

@@ -62,6 +62,7 @@ def measure_tiles(
         sources,
         lids,
         size,
+        tiling.shortest_pair,
         LONG_PAIR,
         PIECE,
         *counts,
@@ -89,6 +90,7 @@ def _count_edges_of_pairs(
     sources: NDArray[np.unsignedinteger[Any]],
     lids: NDArray[np.uint32],
     size: int,
+    shortest: int,
     long_pair: int,
     piece: int,
     counts: NDArray[np.int64],
@@ -100,6 +102,8 @@ def _count_edges_of_pairs(
 ) -> None:
     """Count the pairs of each row, the ends that they leave in it, and how many pairs and pieces have a width.
 
+    An edge that stays in its row is as good as a pair of its own.
+
     `lanes` is by segment and edges of a pair, `pieces` by segment and lines; both in one piece.
     """
     for row in range(lids.size):
@@ -110,13 +114,15 @@ def _count_edges_of_pairs(
                 touched[found] = segment
                 found += 1
             counts[segment] += 1
-        num_pairs[lids[row]] = found
-        left = found
+        pairs = left = found
         for i in range(found):
             segment = touched[i]
             count = counts[segment]
             counts[segment] = 0
-            if count < long_pair:
+            if count < shortest:
+                pairs += count - 1
+                left += count - 1
+            elif count < long_pair:
                 lanes[segment * long_pair + count] += 1
             else:
                 left -= 1
@@ -125,6 +131,7 @@ def _count_edges_of_pairs(
                     pieces[segment * (piece // 64 + 1) + (of_piece + 63) // 64] += 1
                     count -= of_piece
                     left += 1
+        num_pairs[lids[row]] = pairs
         num_left[lids[row]] = left
 
 
@@ -138,7 +145,7 @@ def _slices(
     widths, are_pieces, segments = [], [], []
     for segment, (of_lanes, of_pieces) in enumerate(zip(lanes, pieces, strict=True)):
         wide = np.repeat(np.arange(of_pieces.size), of_pieces)
-        descending = of_lanes[:1:-1]  # pairs of one edge stay in rows
+        descending = of_lanes[:1:-1]  # shorter ones stay in rows
         ends = np.cumsum(descending)
         firsts = np.arange(0, ends[-1], 32)
         most = lanes.shape[1] - 1 - np.searchsorted(ends, firsts, side="right")

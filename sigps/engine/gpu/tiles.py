@@ -65,7 +65,7 @@ class Renamed:
     Attributes:
         numbers: [sources], uint32, on the device: the new number of each earlier one.
         degrees: [num_rows], uint32, on the device: in-degrees by new numbers.
-        num_pairs: [num_rows], uint32, on the device: the pairs of each new row.
+        num_pairs: [num_rows], uint32, on the device: the pairs of each new row, an edge that stays there as one.
         stops: [num_rows], uint32, on the device: where the edges of each new row end among keys.
     """
 
@@ -139,7 +139,8 @@ class TiledEdges:
 
         self._edges, self._lids, self._launch = edges, lids, launch
         self._num_rows = num_rows = edges.offsets.size - 1
-        self.segment_size = size = tiling.size
+        self._tiling, self.segment_size = tiling, tiling.size
+        size = tiling.size
         self._num_sources, self._num_segments = num_sources, -(-num_sources // size)
         self._first_partial = first_partial = -(-num_sources // 32) * 32
         self.renamed = renamed = self._rename(counts)
@@ -172,7 +173,7 @@ class TiledEdges:
         self._lines, self._first_lanes = slices.lines, first_lanes
         self._num_lines = int(slices.widths.sum(dtype=np.int64))
         self._words = cupy.empty(max(1, 32 * self._num_lines), np.uint32)
-        self._num_banks, self._sources = tiling.num_banks, sources
+        self._sources = sources
         launch(
             "place_words_warp_mapped", 32 * self.num_slices, *self._placing(keys, pairs, slices), self._words
         )
@@ -207,7 +208,7 @@ class TiledEdges:
         num_pairs = measured.sum
         first_pairs = measured.firsts(renamed.num_pairs, np.uint32, self._launch)
         starts, rows = cupy.empty(num_pairs, np.uint32), cupy.empty(num_pairs, np.uint32)
-        by = np.uint64(num_rows), size, renamed.numbers, first_pairs
+        by = np.uint64(num_rows), size, np.uint32(self._tiling.shortest_pair), renamed.numbers, first_pairs
         self._launch("mark_pairs_warp_mapped", 32 * num_rows, keys, counts.offsets, *by, starts, rows)
         order, found = cupy.empty(num_pairs, np.uint64), cupy.zeros(2, np.uint32)
         longer = cupy.empty(4 * _MOST_LONGER, np.uint32)
@@ -221,7 +222,7 @@ class TiledEdges:
         num_lanes, num_longer = (int(count) for count in found.get())
         listed = longer[: 4 * num_longer].get().reshape(-1, 4).astype(np.int64)
         listed = listed[np.lexsort((listed[:, 0], listed[:, 2]))]
-        # Behind the last 32 rows some of which has a pair of two edges.
+        # Behind the last 32 rows some of which has edges in tiles.
         first_free = 32 * (int(np.flatnonzero(measured.differ)[-1]) + 1) if measured.differ.any() else 0
         told = order, num_pairs, num_lanes, listed, first_free
         return _Pairs(first_pairs, starts, rows, renamed.stops, *told)
@@ -307,7 +308,7 @@ class TiledEdges:
     def _placing(self, keys: Any, pairs: _Pairs, slices: _Slices) -> tuple[Any, ...]:
         """Return what kernels take that write what each edge in tiles has."""
         described = slices.origins, slices.sizes, slices.lines, np.uint64(self.num_slices)
-        lies = self.renamed.numbers, np.uint32(self.segment_size), np.uint32(self._num_banks)
+        lies = self.renamed.numbers, np.uint32(self.segment_size), np.uint32(self._tiling.num_banks)
         return keys, pairs.order, *pairs.edges, *described, *lies
 
     def varies(self, names: Collection[str]) -> bool:
@@ -349,7 +350,7 @@ class TiledEdges:
         origins = cupy.argsort(keys, kind="stable")
         keys.sort()
         degrees = _count_edges(offsets, self._lids, self._launch)
-        counts = count_pairs(keys, degrees, self.segment_size, self._launch, self._sources)
+        counts = count_pairs(keys, degrees, self._tiling, self._launch, self._sources)
         pairs = self._find_pairs(keys, counts, self.renamed)
         slices = self._find_slices(pairs)
         given, bits = send(values), 8 * values.dtype.itemsize
@@ -402,14 +403,16 @@ class _Counts:
     Attributes:
         offsets: [num_rows + 1], uint64, on the device: where the edges of each row begin among keys.
         degrees: [num_rows], uint32, on the device.
-        num_pairs: [num_rows], uint32, on the device.
+        num_pairs: [num_rows], uint32, on the device: the pairs of each row, an edge that stays there as one.
         num_far: Edges whose source no block would keep.
+        num_shared: Pairs of a row and a segment, whatever stays in rows.
     """
 
     offsets: Any
     degrees: Any
     num_pairs: Any
     num_far: int
+    num_shared: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -453,13 +456,13 @@ def _measure(counts: Any, launch: Launch, others: Any = None) -> _Measured:
     return _Measured(sums.get(), most.get(), differ.get() != 0)
 
 
-def count_pairs(keys: Any, degrees: Any, size: int, launch: Launch, sources: Sources) -> _Counts:
+def count_pairs(keys: Any, degrees: Any, tiling: Tiling, launch: Launch, sources: Sources) -> _Counts:
     """Count the pairs of each row.
 
     Args:
         keys: [edges], uint64, ascending: row and source.
         degrees: [num_rows], uint32, on the device.
-        size: Sources of a segment.
+        tiling: How edges are to be laid out.
         launch: Launches kernels.
         sources: The numbers of sources.
     """
@@ -467,11 +470,12 @@ def count_pairs(keys: Any, degrees: Any, size: int, launch: Launch, sources: Sou
 
     found = cupy.empty(degrees.size, dtype=cupy.uint32)
     offsets = _measure(degrees, launch).firsts(degrees, np.uint64, launch)
-    far = cupy.zeros(1, np.uint64)
+    totals = cupy.zeros(2, np.uint64)
     near = np.uint32(max(0, NEAR - sources.num_hot)), np.uint32(sources.first_hot), np.uint32(sources.num_hot)
-    by = np.uint64(degrees.size), np.uint32(size), *near
-    launch("count_pairs_warp_mapped", 32 * degrees.size, keys, offsets, *by, found, far)
-    return _Counts(offsets, degrees, found, int(far.get()[0]))
+    by = np.uint64(degrees.size), np.uint32(tiling.size), np.uint32(tiling.shortest_pair), *near
+    launch("count_pairs_warp_mapped", 32 * degrees.size, keys, offsets, *by, found, totals)
+    far, shared = (int(total) for total in totals.get())
+    return _Counts(offsets, degrees, found, far, shared)
 
 
 def tiled_edges(
@@ -509,9 +513,8 @@ def tiled_edges(
     keys = _make_keys(edges, lids, offsets, launch)
     keys.sort()
     degrees = _count_edges(offsets, lids, launch)
-    counts = count_pairs(keys, degrees, size, launch, sources)
-    num_pairs = _measure(counts.num_pairs, launch).sum
-    counted = TilingCounts(all_edges, *add_up([counts.num_far, num_pairs]))
+    counts = count_pairs(keys, degrees, tiling, launch, sources)
+    counted = TilingCounts(all_edges, *add_up([counts.num_far, counts.num_shared]))
     reason = "" if tiling.always else counted.reason_against
     log.info("in-edges in %s: %s%s", "rows" if reason else "tiles", counted, f"; {reason}" if reason else "")
     if reason:

@@ -45,10 +45,10 @@ __device__ inline RowOfEdges row_of(const Edges &edges, uint32_t v) {
 
 // In-edges whose sources share a segment: the local ids from s * segment_size
 // on, whose records fit the shared memory of a block. A pair is a row and a
-// segment that two edges or more lead from to it. What these bring is combined
-// from shared memory to the pair's partial, one number of 16 bits an edge; the
-// row itself has one end for each pair (first_partial + the partial), and those
-// edges that are alone.
+// segment that at least two edges lead from to it, or more (SHORTEST_PAIRS,
+// engine/gpu/tiling.py). What these bring is combined from shared memory to the
+// pair's partial, one number of 16 bits an edge; the row itself has one end for
+// each pair (first_partial + the partial), and the other edges.
 //
 // A slice has 32 pairs of one segment, a lane each, in columns ("lines") of 32
 // words, two edges a word; or a piece of one pair of many edges, of which each

@@ -455,7 +455,9 @@ gather_slices(const Lease &lease, const NextSuperstep &now, uint32_t first_row,
   }
   for (uint32_t i = 0; i < widest; i++) {
     uint32_t sources[K];
-    Record records[K];
+    // Set: else what is not read is what was read before, and is kept for it,
+    // of 16 bytes in memory.
+    Record records[K] = {};
     bool sent[K], is_partial[K];
 #pragma unroll
     for (int k = 0; k < K; k++)

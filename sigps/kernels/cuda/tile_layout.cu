@@ -3,9 +3,11 @@
 //
 // Edges are keys in ascending order, [num_edges]: the row in the upper half,
 // the source in the lower. A pair is what successive edges of one row have in
-// common whose sources share a segment. Vertices get new numbers; keys have the
-// old ones. Pairs are numbered by new rows, and in a row by segments: so lanes
-// that have neighbouring rows have neighbouring partials, too.
+// common whose sources share a segment. Where these are fewer than `shortest`,
+// two or more, they stay in the row, and each is as good as a pair of its own.
+// Vertices get new numbers; keys have the old ones. Pairs are numbered by new
+// rows, and in a row by segments: so lanes that have neighbouring rows have
+// neighbouring partials, too.
 //
 // Schedule: a warp a row or slice, or a thread a pair or vertex, any grid.
 
@@ -24,19 +26,43 @@ __device__ uint32_t segment_of(uint64_t key, uint32_t size) {
   return uint32_t(key) / size;
 }
 
-// For each edge of a row, by a warp: whether a pair begins with it, and how
-// many of the row did before those of these lanes.
+// A row's edges among keys, and how they are cut into pairs.
+struct KeysOfRow {
+  const uint64_t *keys;
+  uint64_t begin;
+  uint64_t end;
+  uint32_t size;
+  uint32_t shortest;
+
+  // Whether an edge has its segment in common with the one before.
+  __device__ bool follows(uint64_t e) const {
+    return e > begin &&
+           segment_of(keys[e], size) == segment_of(keys[e - 1], size);
+  }
+  // Whether too few edges have a segment in common with this one.
+  __device__ bool is_left(uint64_t e) const {
+    uint32_t count = 1;
+    for (uint64_t i = e; count < shortest && follows(i); i--)
+      count++;
+    for (uint64_t i = e + 1; count < shortest && i < end && follows(i); i++)
+      count++;
+    return count < shortest;
+  }
+};
+
+// For each edge of a row, by a warp: whether a pair begins with it, how many of
+// the row did before those of these lanes, and whether it is its segment's
+// first edge.
 template <class Do>
-__device__ uint32_t for_each_beginning(const uint64_t *keys, uint64_t begin,
-                                       uint64_t end, uint32_t size, Do act) {
+__device__ uint32_t for_each_beginning(const KeysOfRow &row, Do act) {
   uint32_t lane = threadIdx.x % 32, before = 0;
-  for (uint64_t first = begin; first < end; first += 32) {
+  for (uint64_t first = row.begin; first < row.end; first += 32) {
     uint64_t e = first + lane;
-    bool begins = e < end && (e == begin || segment_of(keys[e], size) !=
-                                                segment_of(keys[e - 1], size));
+    bool leads = e < row.end && !row.follows(e);
+    bool begins = leads || (row.shortest > 2 && e < row.end && row.is_left(e));
     uint32_t those = __ballot_sync(0xffffffff, begins);
     if (begins)
-      act(e, before + __popc(those & ((1u << lane) - 1)));
+      act(e, before + __popc(those & ((1u << lane) - 1)), leads);
     before += __popc(those);
   }
   return before;
@@ -147,17 +173,22 @@ extern "C" __global__ void add_counts_thread_mapped(const uint32_t *more,
     counts[more[2 * i]] += more[2 * i + 1];
 }
 
-// num_far: edges whose source is not among the first num_near, nor among
-// num_hot ghosts from first_hot on.
+// Counts the pairs of each row, an edge that stays there as one.
+//
+//   num_pairs: [num_rows]
+//   totals: [2]  edges whose source is not among the first num_near, nor among
+//                num_hot ghosts from first_hot on; and segments from which an
+//                edge leads to a row
 extern "C" __global__ void
 count_pairs_warp_mapped(const uint64_t *keys, const uint64_t *offsets,
-                        uint64_t num_rows, uint32_t size, uint32_t num_near,
-                        uint32_t first_hot, uint32_t num_hot,
-                        uint32_t *num_pairs, unsigned long long *num_far) {
-  uint64_t warp = thread_of_all() / 32, far = 0;
+                        uint64_t num_rows, uint32_t size, uint32_t shortest,
+                        uint32_t num_near, uint32_t first_hot, uint32_t num_hot,
+                        uint32_t *num_pairs, unsigned long long *totals) {
+  uint64_t warp = thread_of_all() / 32, far = 0, leading = 0;
   for (uint64_t v = warp; v < num_rows; v += num_threads() / 32) {
-    uint32_t count = for_each_beginning(keys, offsets[v], offsets[v + 1], size,
-                                        [](uint64_t, uint32_t) {});
+    uint32_t count = for_each_beginning(
+        KeysOfRow{keys, offsets[v], offsets[v + 1], size, shortest},
+        [&](uint64_t, uint32_t, bool leads) { leading += leads; });
     if (threadIdx.x % 32 == 0)
       num_pairs[v] = count;
     for (uint64_t e = offsets[v] + threadIdx.x % 32; e < offsets[v + 1];
@@ -166,10 +197,14 @@ count_pairs_warp_mapped(const uint64_t *keys, const uint64_t *offsets,
       far += source >= num_near && source - first_hot >= num_hot;
     }
   }
-  for (uint32_t distance = 16; distance > 0; distance /= 2)
+  for (uint32_t distance = 16; distance > 0; distance /= 2) {
     far += __shfl_down_sync(0xffffffff, far, distance);
-  if (threadIdx.x % 32 == 0 && far)
-    atomicAdd(num_far, (unsigned long long)far);
+    leading += __shfl_down_sync(0xffffffff, leading, distance);
+  }
+  if (threadIdx.x % 32 == 0 && leading) {
+    atomicAdd(&totals[0], (unsigned long long)far);
+    atomicAdd(&totals[1], (unsigned long long)leading);
+  }
 }
 
 //   renamed:     [num_rows]         the new number of each row
@@ -178,17 +213,18 @@ count_pairs_warp_mapped(const uint64_t *keys, const uint64_t *offsets,
 //   rows:        [num_pairs]        its new row
 extern "C" __global__ void
 mark_pairs_warp_mapped(const uint64_t *keys, const uint64_t *offsets,
-                       uint64_t num_rows, uint32_t size,
+                       uint64_t num_rows, uint32_t size, uint32_t shortest,
                        const uint32_t *renamed, const uint32_t *first_pairs,
                        uint32_t *starts, uint32_t *rows) {
   uint64_t warp = thread_of_all() / 32;
   for (uint64_t v = warp; v < num_rows; v += num_threads() / 32) {
     uint32_t row = renamed[v], first = first_pairs[row];
-    for_each_beginning(keys, offsets[v], offsets[v + 1], size,
-                       [&](uint64_t e, uint32_t number) {
-                         starts[first + number] = uint32_t(e);
-                         rows[first + number] = row;
-                       });
+    for_each_beginning(
+        KeysOfRow{keys, offsets[v], offsets[v + 1], size, shortest},
+        [&](uint64_t e, uint32_t number, bool) {
+          starts[first + number] = uint32_t(e);
+          rows[first + number] = row;
+        });
   }
 }
 
@@ -213,7 +249,7 @@ struct Pairs {
 } // namespace
 
 // Makes what pairs of less than `most` edges are sorted by: their segment, then
-// descending counts, then their numbers. Edges that are alone, and longer
+// descending counts, then their numbers. Edges that stay in rows, and longer
 // pairs, come behind all; longer ones are listed.
 //
 //   counts: [2]                     pairs that lanes take; longer pairs
@@ -493,7 +529,7 @@ __device__ void place_tile_column(const Slices &slices, const int64_t *origins,
                 });
 }
 
-// Of edges that are alone, which stay in rows.
+// Of edges that stay in rows.
 template <class T>
 __device__ void place_row_column(const Edges &edges, const Pairs &pairs,
                                  const uint32_t *first_pairs,
@@ -529,7 +565,7 @@ extern "C" __global__ void place_words_warp_mapped(
 }
 
 // Brings the values of edges to their places in tiles, and those of edges that
-// are alone to their positions in rows.
+// stay in rows to their positions there.
 //
 //   edges_of_keys: [num_edges]      the edge that each key comes from
 //   column: [num_edges]             by edges, on the host's order

@@ -21,21 +21,24 @@ from sigps.engine.gpu.tiling import Tiling
     st.lists(st.tuples(st.integers(0, 39), st.integers(0, 39), st.integers(500, 5000)), max_size=3),
     st.permutations(range(40)),
     st.integers(1, 40),
+    st.integers(2, 5),
 )
 def test_slices_and_lines_are_those_of_the_pairs(
-    rows: list[list[int]], long: list[tuple[int, int, int]], lids: list[int], size: int
+    rows: list[list[int]], long: list[tuple[int, int, int]], lids: list[int], size: int, shortest: int
 ) -> None:
     """Segment by segment: longer pairs in pieces of 2,048 edges, the others 32 a slice, the longest first."""
     for row, source, count in long:
         rows[row] = rows[row] + [source] * count
     offsets = np.cumsum([0, *map(len, rows)]).astype(np.uint64)
     sources = np.array([source for row in rows for source in row], np.uint32)
-    found = measure_tiles(offsets, sources, np.array(lids, np.uint32), Tiling(size, 3, 4))
+    found = measure_tiles(
+        offsets, sources, np.array(lids, np.uint32), Tiling(size, 3, 4, shortest_pair=shortest)
+    )
     num_slices = num_lines = 0
     for segment in range(-(-40 // size)):
         pairs = [Counter(lids[source] // size for source in row)[segment] for row in rows]
         pieces = [min(2048, n - at) for n in pairs if n >= 512 for at in range(0, n, 2048)]
-        lanes = sorted((n for n in pairs if 1 < n < 512), reverse=True)
+        lanes = sorted((n for n in pairs if shortest <= n < 512), reverse=True)
         num_slices += len(pieces) + -(-len(lanes) // 32)
         num_lines += sum(-(-n // 64) for n in pieces) + sum(-(-n // 2) for n in lanes[::32])
     assert (found.num_slices, found.num_lines) == (num_slices, num_lines)

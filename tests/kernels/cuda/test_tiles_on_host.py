@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import logging
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,8 +20,9 @@ from thread_group import ThreadGroup, run_ranks
 from sigps import Graph
 from sigps.engine.gpu import graph as gpu_graph
 from sigps.engine.gpu.numbering import Numbering
+from sigps.engine.gpu.tile_sizes import measure_tiles
 from sigps.engine.gpu.tiles import Sources, TiledEdges, tiled_edges
-from sigps.engine.gpu.tiling import Tiling
+from sigps.engine.gpu.tiling import Tiling, count_on_host
 from sigps.engine.partition.edge_list import EdgeList
 from sigps.engine.partition.subgraph import build_subgraph
 from sigps.graph.partitioning.partition import partition
@@ -302,6 +304,50 @@ def test_edges_in_tiles_have_their_values(
     rows = draw(num_vertices, num_edges, np.random.default_rng(num_edges))
     tiling = Tiling(size, 3, 4 * num_words, always=True)
     assert_pulls(rows, tiling, num_words, True, sender_filter, has_columns=True)
+
+
+@pytest.mark.parametrize("sender_filter", [ALL_BRING, SOME_SENT])
+@pytest.mark.parametrize(("num_words", "has_columns"), [(1, False), (4, False), (4, True)])
+@pytest.mark.parametrize("shortest", [3, 5, 40])
+def test_short_pairs_stay_in_rows(
+    shortest: int, num_words: int, has_columns: bool, sender_filter: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pairs of one edge and of few more that begin, end and cross the 32 edges that lanes look at together."""
+    use_host_as_gpu(monkeypatch)
+    rows = draw(200, 9000, np.random.default_rng(shortest))
+    tiling = Tiling(64, 3, 4 * num_words, always=True, shortest_pair=shortest)
+    assert_pulls(rows, tiling, num_words, True, sender_filter, has_columns=has_columns)
+
+
+@pytest.mark.parametrize("shortest", [2, 3, 4, 40])
+def test_pairs_in_tiles_have_so_many_edges(
+    shortest: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """All of a row's edges of a segment, or none; and the layout has the bytes that were counted before."""
+    use_host_as_gpu(monkeypatch)
+    rows = [np.sort(row) for row in draw(300, 9000, np.random.default_rng(shortest))]
+    tiling = Tiling(64, 3, 16, always=True, shortest_pair=shortest)
+    with caplog.at_level(logging.INFO, "sigps"):
+        tiled = laid_out(rows, tiling, library(1, True))
+    counts = [np.bincount(row // 64, minlength=5) for row in rows]
+    numbers = np.array(tiled.renamed.numbers)
+    degrees = np.array(tiled.rows.degrees)
+    in_tiles = np.array([np.where(c >= shortest, c, 0).sum() for c in counts])
+    ends = np.array([np.where(c >= shortest, 1, c).sum() for c in counts])
+    assert max(c.max() for c in counts) < 2048  # a pair is one piece at most
+    np.testing.assert_array_equal(degrees[numbers[: len(rows)]], ends)
+    words = np.array(tiled._words)
+    assert (
+        np.count_nonzero(words & 0xFFFF != 0xFFFF) + np.count_nonzero(words >> 16 != 0xFFFF) == in_tiles.sum()
+    )
+    found = ends_of(tiled)
+    for old, row in enumerate(rows):
+        assert sorted(found[numbers[old]]) == sorted(numbers[row].tolist())
+    given = np.cumsum([0, *map(len, rows)]).astype(np.uint64), np.concatenate(rows).astype(np.uint32)
+    lids = np.arange(len(rows), dtype=np.uint32)
+    assert f"in-edges in tiles: {count_on_host(*given, lids, 64)}" in caplog.text  # whatever stays in rows
+    sizes = measure_tiles(*given, lids, tiling)
+    assert (sizes.num_slices, sizes.num_bytes) == (tiled.num_slices, tiled.nbytes)
 
 
 def test_a_warp_has_more_slices_than_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
