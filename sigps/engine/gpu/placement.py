@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -37,6 +36,8 @@ from sigps.graph.report import bytes_text
 from sigps.kernels.cuda.lease import HUB_DEGREE
 
 __all__ = ["Placement"]
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -250,25 +251,35 @@ class Placement:
         machine = {"shared_bytes": self.gpu.shared_bytes, "num_blocks": self.gpu.num_sms}
         return choose_tiling(self._compiled(), **machine, varying=self._varying, tiles=self.tiles)
 
-    @cached_property
+    @property
     def _varying(self) -> set[str]:
         """The edge columns that do not have one value throughout, on some rank where GPUs decide together."""
+        return self._kept("varying", self._find_varying)
+
+    def _find_varying(self) -> set[str]:
         columns = self.subgraph.incoming.columns
         vary = [int(column.strides != (0,)) for column in columns.values()]
         if self.has_peers and columns:
             vary = self._add_up(vary)
         return {name for name, times in zip(columns, vary, strict=True) if times}
 
+    @property
+    def _has_narrow_ids(self) -> bool:
+        """Whether ids take 32 bits; the same on GPUs that write into each other's memory. Collective among these."""
+        fit = self.subgraph.ids_fit_32_bits
+        return self._kept("narrow", lambda: self._add_up([int(not fit)]) == [0]) if self.has_peers else fit
+
+    def _kept(self, name: str, find: Callable[[], T]) -> T:
+        """Return what was found before; without the lock of Python 3.11's cached_property, for ranks may be threads."""
+        if name not in self.__dict__:
+            self.__dict__[name] = find()
+        found: T = self.__dict__[name]
+        return found
+
     def _add_up(self, values: Sequence[int]) -> list[int]:
         """Return the sums over all ranks. Collective."""
         sums: list[int] = self.exchange.gather(np.array(values, dtype=np.int64)).sum(axis=0).tolist()
         return sums
-
-    @cached_property
-    def _has_narrow_ids(self) -> bool:
-        """Whether ids take 32 bits; the same on GPUs that write into each other's memory. Collective among these."""
-        fit = self.subgraph.ids_fit_32_bits
-        return self._add_up([int(not fit)]) == [0] if self.has_peers else fit
 
     def _link_ahead(self, may_have_tiles: bool) -> None:
         """Begin to link what runs on a graph while the graph is laid out."""
