@@ -53,7 +53,9 @@ def use_host_as_peers(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setattr(peer_memory, "Opened", _opened)
     monkeypatch.setattr(peers, "peer_buffers", lambda exchange, purpose="run": PeerBuffers())
 
-    def load(program: Any, columns: Any, narrow: bool, gpu: Any, has_peers: bool, *_: Any, **__: Any) -> Variant:
+    def load(
+        program: Any, columns: Any, narrow: bool, gpu: Any, has_peers: bool, *_: Any, **__: Any
+    ) -> Variant:
         assert has_peers
         compiled = compile_for_cuda(program, dict(columns), narrow_ids=narrow, arch=gpu.arch)
         kernel: Any = _PeerLease(program, dict(columns), narrow, meeting)

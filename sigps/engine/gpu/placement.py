@@ -249,7 +249,10 @@ class Placement:
         if may_be_none and (self.goes_by_edge or self.forced == "push" or not self.program.sends_together):
             return None
         machine = {"shared_bytes": self.gpu.shared_bytes, "num_blocks": self.gpu.num_sms}
-        return choose_tiling(self._compiled(), **machine, varying=self._varying, tiles=self.tiles)
+        num_edges = self.subgraph.incoming.num_edges if self.is_alone else 0
+        return choose_tiling(
+            self._compiled(), **machine, varying=self._varying, num_edges=num_edges, tiles=self.tiles
+        )
 
     @property
     def _varying(self) -> set[str]:

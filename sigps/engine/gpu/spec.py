@@ -253,7 +253,7 @@ class GpuSpec(EngineSpec):
 
         defines = macros_of(program, graph.column_types(), narrow_ids=_are_narrow(graph))
         varying = {name for name, column in graph.columns.items() if column.strides != (0,)}
-        if obstacle := find_reason_against(program, defines, varying):
+        if obstacle := find_reason_against(program, defines, varying, graph.in_edges().sources.size):
             return {"tiles": f"no: {obstacle}"}
         gpu = None if self.missing() else find_gpu()
         shared_bytes, num_sms = (gpu.shared_bytes, gpu.num_sms) if gpu else (_SHARED_BYTES, _NUM_SMS)

@@ -36,6 +36,7 @@ from sigps.engine.gpu.graph import graph_on_gpu
 from sigps.engine.gpu.launch import WIDE
 from sigps.engine.gpu.layout import lay_out
 from sigps.engine.gpu.tiling import (
+    MANY_EDGES,
     Cost,
     Tiles,
     Tiling,
@@ -212,12 +213,16 @@ def test_the_key_forces_and_forbids_tiles(program: Vertex, obstacle: str) -> Non
 @pytest.mark.parametrize(
     ("program", "varying", "reason"),
     [
-        (Weighted(), {"weight"}, "it reads values of edges, which vary"),
+        (Weighted(), {"weight"}, "it reads values of edges, which vary, and they are few"),
         (Weighted(), set(), ""),
-        (HITS(), {"leads_in"}, "it reads values of edges, which vary"),
+        (HITS(), {"leads_in"}, "it reads values of edges, which vary, and they are few"),
         (HITS(), {"weight"}, ""),
-        (HeatDiffusion(source=0, rate=0.1), set(), "compute() goes through edges"),
-        (HeatDiffusion(source=0, rate=0.1), {"weight"}, "it reads values of edges, which vary"),
+        (HeatDiffusion(source=0, rate=0.1), set(), "compute() goes through edges, and they are few"),
+        (
+            HeatDiffusion(source=0, rate=0.1),
+            {"weight"},
+            "it reads values of edges, which vary, and they are few",
+        ),
         (BFS(source=0), set(), "a pull ends where its result is known"),
     ],
 )
@@ -227,7 +232,9 @@ def test_programs_that_read_edges_go_over_tiles_where_that_is_asked_for(
     columns = {name: np.dtype(np.bool_) for name in ("leads_out", "leads_in")}
     columns["weight"] = np.dtype(np.float64)
     compiled = compile_for_cuda(analyse(program, "double"), columns, narrow_ids=True, arch="sm_90")
-    assert find_reason_against(compiled.program, compiled.defines, varying) == reason
+    assert find_reason_against(compiled.program, compiled.defines, varying, MANY_EDGES - 1) == reason
+    is_possible = not find_tiling_obstacle(compiled.program, compiled.defines)
+    assert (find_reason_against(compiled.program, compiled.defines, varying, MANY_EDGES) == "") == is_possible
     given: dict[str, Any] = {"shared_bytes": 232_448, "num_blocks": 132, "varying": varying}
     assert (choose_tiling(compiled, **given, tiles="auto") is None) == bool(reason)
     if not isinstance(program, BFS):
