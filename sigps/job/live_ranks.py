@@ -13,7 +13,7 @@ from sigps.graph.graph import Graph
 from sigps.graph.versions.apply import stored_edges
 from sigps.graph.versions.batch import Changes
 from sigps.graph.versions.row_changes import RowChanges, distinct
-from sigps.job.guard import Affected, Guard, allowance, refusal
+from sigps.job.guard import Affected, Guard, allowance, is_large, refusal
 from sigps.job.on_ranks import OnRanks
 from sigps.job.preparing import Prepared, turned
 from sigps.job.result import Result
@@ -68,6 +68,15 @@ class RankedRun(OnRanks):
         """Take the edges of a newer version; return why it gets a full run, empty where it does not."""
         given = newer.update.given
         assert given is not None
+        changed = (given.inserts.size + given.deletes.size) * (1 if self._graph.directed else 2)
+        if guard != "incremental" and is_large(changed, newer.num_edges):
+            self._graph = turned(newer, self._made.program)
+            self._lay_out()
+            return (
+                "guard='full'"
+                if guard == "full"
+                else f"guard: the batch names {changed:,} of {newer.num_edges:,} edges"
+            )
         if not self._changed_in_place(newer):
             carried = self._engine.carried()
             self._graph = turned(newer, self._made.program)
