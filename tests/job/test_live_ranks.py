@@ -265,12 +265,29 @@ def test_what_would_cost_too_much_is_given_up_by_all() -> None:
         return sigps.generate("rmat", scale=8, weights="random", **options)
 
     draw = np.random.default_rng(2)
-    batch = Updates((*draw.integers(0, 256, (2, 9000)), draw.integers(1, 9, 9000)))
-    ((values, path, why, _),) = streamed(SSSP(source=0), first, [batch], 2)
-    expected = sigps.run(SSSP(source=0), first().apply(batch.inserts), device="python")
-    assert values == values_of(expected, ["distance"])
-    assert path == "full"
-    assert "needed more than" in why
+    batches = [
+        Updates((*draw.integers(0, 256, (2, size)), draw.integers(1, 9, size))) for size in (2000, 9000, 3)
+    ]
+    found = streamed(SSSP(source=0), first, batches, 2)
+    graph = first()
+    for batch, (values, *_) in zip(batches, found, strict=True):
+        graph = graph.apply(batch.inserts)
+        assert values == values_of(sigps.run(SSSP(source=0), graph, device="python"), ["distance"])
+    assert [path for _, path, _, _ in found] == ["full", "full", "incremental"]
+    assert "needed more than" in found[0][2]
+    assert found[1][2].startswith("guard: the batch names 18,000 of ")
+
+
+def test_no_batch_is_too_large_to_be_followed_where_that_is_asked_for() -> None:
+    def first(**options: Any) -> Graph:
+        return sigps.generate("rmat", scale=8, **options)
+
+    draw = np.random.default_rng(2)
+    batch = Updates(tuple(draw.integers(0, 256, (2, 9000))))
+    ((values, path, _, _),) = streamed(WCC(), first, [batch], 2, guard="incremental")
+    graph = first().apply(batch.inserts)
+    assert values == values_of(sigps.run(WCC(), graph, device="python"), ["component"])
+    assert path == "incremental"
 
 
 @pytest.mark.parametrize("program", [Triangles(), LCC()])
