@@ -70,6 +70,7 @@ class RankedRun(OnRanks):
         assert given is not None
         changed = (given.inserts.size + given.deletes.size) * (1 if self._graph.directed else 2)
         if guard != "incremental" and is_large(changed, newer.num_edges):
+            self._let_go()
             self._graph = turned(newer, self._made.program)
             self._lay_out()
             return (
@@ -79,6 +80,7 @@ class RankedRun(OnRanks):
             )
         if not self._changed_in_place(newer):
             carried = self._engine.carried()
+            self._let_go()
             self._graph = turned(newer, self._made.program)
             self._lay_out()
             if guard != "full":
@@ -158,6 +160,15 @@ class RankedRun(OnRanks):
         """Return the edges as stored whose targets are this rank's, by gids."""
         stored, _, _ = stored_edges(newer, newer.ids, edges, inserts=inserts)
         return stored.at(self._assignment.owner_of(stored.ends) == newer.group.rank)
+
+    def _let_go(self) -> None:
+        """Free what was laid out before more is, which then takes memory that was used already.
+
+        BFS and WCC on rmat-16, 100,000 inserts, given up: 1.2 and 1.35 of `graph.apply` and a full run, 1.6 and 1.7
+        without.
+        """
+        self._graph.derived("partitions", dict).clear()
+        del self._engine, self._rows, self._subgraph, self._exchange
 
     def _lay_out(self) -> None:
         from sigps.engine.cpu.arrivals_ranks import RankedArrivalEngine
