@@ -210,6 +210,42 @@ def test_labels_that_are_held_up_otherwise_stay() -> None:
     assert run_ranks(3, of)[0] == [12, 0, 0, 0, 0]  # of the first row those behind the edge
 
 
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_full_runs_that_went_round_take_priority_order(ranks: int) -> None:
+    def first(**options: Any) -> Graph:
+        return sigps.generate("grid", rows=64, columns=64, weights="random", **options)
+
+    draw = np.random.default_rng(8)
+    batches = [
+        Updates(([0], [5], [3])),
+        Updates(([4095], [4096], [2])),
+    ]  # a new vertex, so partitions are laid out
+    for _ in range(4):
+        at = draw.integers(0, 64 * 63, 60)
+        batches.append(Updates((*draw.integers(0, 4096, (2, 2)), [4, 9]), (at, at + 64)))
+
+    def of(group: ThreadGroup) -> list[Any]:
+        found = []
+        with sigps.stream(WCC(), first(group=group), device="cpu", threads=1, guard="full") as live:
+            sent = [live.result.stats.num_messages]
+            live.apply(batches[0])
+            sent.append(live.result.stats.num_messages)
+            live._guard = "incremental"
+            for batch in batches[1:]:
+                result = live.apply(batch)
+                found.append((values_of(result, ["component"]), result.path))
+        return [sent, found]
+
+    sent, found = run_ranks(ranks, of)[0]
+    assert sent[1] < sent[0] / 4  # so nothing tells when vertices took their keys
+    graph = first().apply(batches[0].inserts)
+    for batch, (values, path) in zip(batches[1:], found, strict=True):
+        graph = graph.apply(batch.inserts, batch.deletes)
+        judge = sigps.run(WCC(), graph, device="cpu", asynchronous=False)
+        assert values == values_of(judge, ["component"])
+        assert path == "incremental"
+
+
 def test_a_vertex_is_not_held_up_by_a_ghost_that_it_holds_up() -> None:
     def first(**options: Any) -> Graph:
         ends = [*range(39), 5], [*range(1, 40), 7]
