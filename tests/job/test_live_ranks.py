@@ -220,6 +220,8 @@ def test_full_runs_that_went_round_take_priority_order(ranks: int) -> None:
         Updates(([0], [5], [3])),
         Updates(([4095], [4096], [2])),
     ]  # a new vertex, so partitions are laid out
+    inner = np.array([20, 40, 60]) * 64 + 30  # what stands above holds up those behind these edges, too
+    batches.append(Updates(None, (inner, inner + 1)))
     for _ in range(4):
         at = draw.integers(0, 64 * 63, 60)
         batches.append(Updates((*draw.integers(0, 4096, (2, 2)), [4, 9]), (at, at + 64)))
@@ -233,13 +235,15 @@ def test_full_runs_that_went_round_take_priority_order(ranks: int) -> None:
             live._guard = "incremental"
             for batch in batches[1:]:
                 result = live.apply(batch)
-                found.append((values_of(result, ["component"]), result.path))
+                ran = sum(entry.active for entry in result.stats)
+                found.append((values_of(result, ["component"]), result.path, ran))
         return [sent, found]
 
     sent, found = run_ranks(ranks, of)[0]
     assert sent[1] < sent[0] / 4  # so nothing tells when vertices took their keys
     graph = first().apply(batches[0].inserts)
-    for batch, (values, path) in zip(batches[1:], found, strict=True):
+    assert found[1][2] == 0
+    for batch, (values, path, _) in zip(batches[1:], found, strict=True):
         graph = graph.apply(batch.inserts, batch.deletes)
         judge = sigps.run(WCC(), graph, device="cpu", asynchronous=False)
         assert values == values_of(judge, ["component"])
