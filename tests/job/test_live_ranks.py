@@ -210,6 +210,46 @@ def test_labels_that_are_held_up_otherwise_stay() -> None:
     assert run_ranks(3, of)[0] == [12, 0, 0, 0, 0]  # of the first row those behind the edge
 
 
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_full_runs_that_went_round_take_priority_order(ranks: int) -> None:
+    def first(**options: Any) -> Graph:
+        return sigps.generate("grid", rows=64, columns=64, weights="random", **options)
+
+    draw = np.random.default_rng(8)
+    batches = [
+        Updates(([0], [5], [3])),
+        Updates(([4095], [4096], [2])),
+    ]  # a new vertex, so partitions are laid out
+    inner = np.array([20, 40, 60]) * 64 + 30  # what stands above holds up those behind these edges, too
+    batches.append(Updates(None, (inner, inner + 1)))
+    for _ in range(4):
+        at = draw.integers(0, 64 * 63, 60)
+        batches.append(Updates((*draw.integers(0, 4096, (2, 2)), [4, 9]), (at, at + 64)))
+
+    def of(group: ThreadGroup) -> list[Any]:
+        found = []
+        with sigps.stream(WCC(), first(group=group), device="cpu", threads=1, guard="full") as live:
+            sent = [live.result.stats.num_messages]
+            live.apply(batches[0])
+            sent.append(live.result.stats.num_messages)
+            live._guard = "incremental"
+            for batch in batches[1:]:
+                result = live.apply(batch)
+                ran = sum(entry.active for entry in result.stats)
+                found.append((values_of(result, ["component"]), result.path, ran))
+        return [sent, found]
+
+    sent, found = run_ranks(ranks, of)[0]
+    assert sent[1] < sent[0] / 4  # so nothing tells when vertices took their keys
+    graph = first().apply(batches[0].inserts)
+    assert found[1][2] == 0
+    for batch, (values, path, _) in zip(batches[1:], found, strict=True):
+        graph = graph.apply(batch.inserts, batch.deletes)
+        judge = sigps.run(WCC(), graph, device="cpu", asynchronous=False)
+        assert values == values_of(judge, ["component"])
+        assert path == "incremental"
+
+
 def test_a_vertex_is_not_held_up_by_a_ghost_that_it_holds_up() -> None:
     def first(**options: Any) -> Graph:
         ends = [*range(39), 5], [*range(1, 40), 7]
@@ -265,12 +305,29 @@ def test_what_would_cost_too_much_is_given_up_by_all() -> None:
         return sigps.generate("rmat", scale=8, weights="random", **options)
 
     draw = np.random.default_rng(2)
-    batch = Updates((*draw.integers(0, 256, (2, 9000)), draw.integers(1, 9, 9000)))
-    ((values, path, why, _),) = streamed(SSSP(source=0), first, [batch], 2)
-    expected = sigps.run(SSSP(source=0), first().apply(batch.inserts), device="python")
-    assert values == values_of(expected, ["distance"])
-    assert path == "full"
-    assert "needed more than" in why
+    batches = [
+        Updates((*draw.integers(0, 256, (2, size)), draw.integers(1, 9, size))) for size in (2000, 9000, 3)
+    ]
+    found = streamed(SSSP(source=0), first, batches, 2)
+    graph = first()
+    for batch, (values, *_) in zip(batches, found, strict=True):
+        graph = graph.apply(batch.inserts)
+        assert values == values_of(sigps.run(SSSP(source=0), graph, device="python"), ["distance"])
+    assert [path for _, path, _, _ in found] == ["full", "full", "incremental"]
+    assert "needed more than" in found[0][2]
+    assert found[1][2].startswith("guard: the batch names 18,000 of ")
+
+
+def test_no_batch_is_too_large_to_be_followed_where_that_is_asked_for() -> None:
+    def first(**options: Any) -> Graph:
+        return sigps.generate("rmat", scale=8, **options)
+
+    draw = np.random.default_rng(2)
+    batch = Updates(tuple(draw.integers(0, 256, (2, 9000))))
+    ((values, path, _, _),) = streamed(WCC(), first, [batch], 2, guard="incremental")
+    graph = first().apply(batch.inserts)
+    assert values == values_of(sigps.run(WCC(), graph, device="python"), ["component"])
+    assert path == "incremental"
 
 
 @pytest.mark.parametrize("program", [Triangles(), LCC()])

@@ -111,7 +111,7 @@ class LiveEngine(Trimming):
             return False
         for to, written, at_first in zip(kept.records, state.write.records, records, strict=True):
             to[:] = at_first
-            np.copyto(to, written, where=is_listed)
+            np.copyto(to[: keys.size], written[: keys.size], where=is_listed)
         for values, found in zip(state.fields.states, states, strict=True):
             values[:] = found
         state.fields.status.fill(HALTED)

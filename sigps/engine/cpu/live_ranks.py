@@ -46,7 +46,7 @@ class Carried:
     Attributes:
         gids: [vertices].
         arrays: [vertices] each: states, then the fields of last records, then when keys were taken.
-        clock: Supersteps so far.
+        clock: Supersteps so far; -1 where times are not known.
     """
 
     gids: NDArray[np.int64]
@@ -122,6 +122,7 @@ class RankedLiveEngine(EngineOnRanks):
     """An engine of a monotone program."""
 
     _clock = 0
+    _are_known = True  # times
 
     def __init__(self, *args: Any, has_witnesses: bool) -> None:
         super().__init__(*args, has_witnesses=has_witnesses)
@@ -141,7 +142,7 @@ class RankedLiveEngine(EngineOnRanks):
         super()._begin_anew()
         self._times.fill(0)
         self._untold[: self._state.subgraph.num_owned] = 1
-        self._clock = 0
+        self._clock, self._are_known = 0, True
 
     def _finish(self, counters: Counters) -> None:
         super()._finish(counters)
@@ -173,7 +174,8 @@ class RankedLiveEngine(EngineOnRanks):
         n = state.subgraph.num_owned
         records = tuple(record[:n] for record in kept.records)
         times = (self._times[:n],) * self._keeps_times
-        return Carried(state.subgraph.owned_gids, (*state.fields.states, *records, *times), self._clock)
+        clock = self._clock if self._are_known else -1
+        return Carried(state.subgraph.owned_gids, (*state.fields.states, *records, *times), clock)
 
     def carry_on(self, carried: Carried) -> None:
         """Go on from a fixed point of another version; after `begin_at_superstep_0`, whose states other vertices keep.
@@ -185,7 +187,7 @@ class RankedLiveEngine(EngineOnRanks):
         assert kept is not None
         lids = state.subgraph.local_ids(carried.gids)
         arrays = *state.fields.states, *kept.records, *(self._times,) * self._keeps_times
-        self._clock = carried.clock
+        self._clock, self._are_known = max(carried.clock, 0), carried.clock >= 0
         for to, values in zip(arrays, carried.arrays, strict=True):
             to[lids] = values
         state.read.sent.fill(0)
@@ -195,6 +197,61 @@ class RankedLiveEngine(EngineOnRanks):
         state.senders = state.active = np.empty(0, dtype=np.uint32)
         state.last, state.superstep = Counters(), 1
         self._tell(np.arange(state.subgraph.num_owned), kept.records)
+
+    def take_found(self, found: Carried) -> bool:
+        """Take a fixed point that another engine found; False where `run` is to be called.
+
+        Args:
+            found: States of this rank's vertices.
+        """
+        state = self._state
+        lids = state.subgraph.local_ids(found.gids)
+        states = tuple(np.empty_like(values) for values in state.fields.states)
+        for to, values in zip(states, found.arrays, strict=True):
+            to[lids] = values
+        if not self._exchange.gather(np.array([self.take(states)])).all():
+            return False
+        kept = self._records.kept
+        assert kept is not None
+        self._tell(np.arange(state.subgraph.num_owned), kept.records)
+        self._are_known = False
+        return True
+
+    def _number_all(self) -> None:
+        """Number all vertices, in rounds: those with their keys of superstep 0, and then whom numbered ones hold up.
+
+        A rank numbers on from its own vertices and from ghosts that were numbered in the rounds before. O(edges).
+        """
+        state, kept, times = self._state, self._records.kept, self._times
+        assert kept is not None
+        assert self._first is not None
+        n, at = state.subgraph.num_owned, self._key_index
+        times.fill(UNORDERED)
+        listed = np.flatnonzero(state.fields.states[at] == self._first[0][at]).astype(np.uint32)
+        queue, tail, number = np.empty(n, dtype=np.uint32), listed.size, 0
+        queue[:tail], listed = listed, listed[:0]
+        while True:
+            was_left = times[:n] == UNORDERED
+            reached, _ = state.loop("order_listed")(
+                listed, queue, tail, np.uint64(number), state.arguments(), state.pull_edges, state.push_edges,
+                state.owned, state.fields, kept.records, times, 1 << 62,
+            )  # fmt: skip
+            counts = self._exchange.gather(np.array([int(reached)]))
+            if (counts == number).all():
+                break
+            number = int(counts.max())
+            self._untold[:n] = was_left & (times[:n] != UNORDERED)
+            ghosts = self._tell_times()
+            listed, tail = distinct(self._found("find_tight", self._edges_of(ghosts))), 0
+            listed = listed[times[listed] == UNORDERED]
+        self._clock, self._are_known = number, True
+
+    def _tell_times(self) -> NDArray[np.int64]:
+        """Tell ghosts the times that they do not have; return the ghosts that got some."""
+        self._exchange.publish(self._untold, (self._times,))
+        ghosts, _ = self._exchange.collect(self._untold, (self._times,))
+        self._untold.fill(0)
+        return ghosts
 
     def can_trim(self) -> bool:
         """Tell whether vertices can be trimmed after deletes."""
@@ -284,9 +341,10 @@ class RankedLiveEngine(EngineOnRanks):
         if not self._keeps_times:
             n = state.subgraph.num_owned
             return ascending(np.concatenate([state.fields.states[self._key_index], kept.keys[n:]]))
-        self._exchange.publish(self._untold, (self._times,))
-        self._exchange.collect(self._untold, (self._times,))
-        self._untold.fill(0)
+        if self._are_known:
+            self._tell_times()
+        else:
+            self._number_all()
         return self._times
 
     def _edges_of(self, ghosts: NDArray[np.int64]) -> EdgeChanges:

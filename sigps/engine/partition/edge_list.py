@@ -191,7 +191,7 @@ def by_source(incoming: EdgeList, num_sources: int) -> EdgeList:
 
     num_edges = incoming.ends.size
     offsets = np.zeros(num_sources + 1, dtype=np.uint64)
-    np.cumsum(np.bincount(incoming.ends, minlength=num_sources), out=offsets[1:], dtype=np.uint64)
+    np.cumsum(uses_of(incoming.ends, num_sources, 1), out=offsets[1:], dtype=np.uint64)
     targets = np.empty(num_edges, dtype=np.uint32)
     targets_by_source(
         incoming.offsets, incoming.ends, targets, np.empty(0, dtype=np.int64), offsets[:-1].copy()
