@@ -4,8 +4,8 @@
 // Schedule: rows of over 4096 edges block-mapped, other CSR rows warp-mapped,
 // eight to a warp one after another, sliced rows thread-mapped, four slices to
 // a warp; those of most edges first, and a block or warp that is done takes the
-// next task. Where that makes few tasks a warp, it takes one row, or slice, at
-// a time: else all wait for the tasks of most edges. Every vertex has one
+// next task. Where that makes few tasks a warp, it takes two rows, or a slice,
+// at a time: else all wait for the tasks of most edges. Every vertex has one
 // thread that computes it; words and bytes of bits have one writer, except
 // those of block-mapped rows, and of rows that a warp takes one at a time,
 // which are zero before and set by atomics. With SIGPS_BY_WARP every vertex has
