@@ -427,11 +427,11 @@ def test_pages_come_from_the_disks_of_several_folders(
     save_packed(made, folders, page_arcs=8)
     expected = sigps.run(SSSP(source=0), sigps.load(folders), device="python")
     host_gpu.use_host_as_gpu(monkeypatch)
-    threads = set[tuple[int, str]]()
+    threads = set[tuple[threading.Thread, str]]()
     read_into = PageFile.read_into
 
     def noted(file: PageFile, *given: Any) -> None:
-        threads.add((threading.get_ident(), str(file.folder_of(given[-1]))))
+        threads.add((threading.current_thread(), str(file.folder_of(given[-1]))))
         read_into(file, *given)
 
     monkeypatch.setattr(PageFile, "read_into", noted)
