@@ -323,10 +323,10 @@ def added_up(stats: StatsLog, gather: Callable[[NDArray[np.int64]], NDArray[np.i
 
     Args:
         stats: What this rank did.
-        gather: Returns what each rank gives, [ranks, ...].
+        gather: Returns what each rank gives, 1-D, as [ranks, numbers].
     """
     own = np.array([(entry.active, entry.messages, entry.bytes_moved) for entry in stats], dtype=np.int64)
-    counts = gather(own.reshape(-1, 3)).sum(axis=0).tolist()
+    counts = gather(own.ravel()).sum(axis=0).reshape(-1, 3).tolist()
     return StatsLog(
         replace(entry, active=active, messages=messages, bytes_moved=num_bytes)
         for entry, (active, messages, num_bytes) in zip(stats, counts, strict=True)

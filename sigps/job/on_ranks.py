@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.graph.graph import Graph
+from sigps.graph.whole import of_all_ranks
 from sigps.job.changed_ids import changed_ids
 from sigps.job.collect import collect
 from sigps.job.guard import Affected, Guard
@@ -99,7 +100,7 @@ class OnRanks(ABC):
         names = [f.name for f in self._made.bound.declaration.states]
 
         def everywhere(values: NDArray[Any]) -> NDArray[Any]:
-            return np.concatenate(group.all_gather_array(np.ascontiguousarray(values)))
+            return of_all_ranks(values, group)
 
         return Affected(
             ids=self._graph.ids.to_oids(everywhere(gids)),

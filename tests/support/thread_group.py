@@ -48,6 +48,7 @@ class ThreadGroup:
         return [msgpack.unpackb(row, strict_map_key=False) for row in rows]
 
     def all_gather_array(self, values: NDArray[Any]) -> list[NDArray[Any]]:
+        assert values.ndim == 1, "MPI returns arrays of one dimension"
         rows = self._shared.exchange(self.rank, "all_gather_array", values)
         assert len({row.dtype for row in rows}) == 1, "ranks sent different dtypes"
         return [row.copy() for row in rows]
