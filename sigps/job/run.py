@@ -114,7 +114,7 @@ def run(
             `device="cuda"` what packed edges may take of it, the others are read from disk again and again. None for no
             limit.
         device_memory: The most bytes that a rank may take of its GPU, likewise. CuPy's pool keeps to it until the next
-            run. On several ranks of runs whose edges may cross packed.
+            run.
         stream: Whether edges stay in the packed store from which `sigps.load` opened the graph, and are unpacked
             while they are used, with equal results: `"auto"`, where the run does not fit `host_memory`, `"always"` or
             `"never"`. Where `compute()` walks out-edges, the store's rows must be in the given

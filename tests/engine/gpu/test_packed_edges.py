@@ -285,6 +285,11 @@ def test_searches_on_packed_edges_equal_the_interpreter(
 ON_RANKS = [PageRank(iterations=4), BFS(source=0), WCC(), KCore(), SSSP(source=0)]
 
 
+@pytest.fixture(autouse=True)
+def ranks_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming, "GPUS_STREAM_TOGETHER", True)
+
+
 def on_ranks(size: int, program: sigps.Vertex, folder: Path | list[Path], **options: Any) -> sigps.Result:
     """Return rank 0's result of a run on packed edges on so many ranks, none of which has edges in memory."""
 
