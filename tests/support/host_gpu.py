@@ -32,7 +32,7 @@ from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.launch import MEDIUM, NO_CLUSTER
 from sigps.engine.gpu.layout import lay_out
 from sigps.engine.gpu.placement import Placement
-from sigps.engine.gpu.variant import Packing, Variant
+from sigps.engine.gpu.variant import Variant
 from sigps.group import Group
 from sigps.kernels.cpu.arguments import ACTIVE, RETIRED
 from sigps.kernels.cuda.abi import OVERFLOW, structure
@@ -450,13 +450,8 @@ def _load_variant(
     has_peers: bool,
     goes_by_edge: bool,
     has_tiles: bool,
-    packing: Packing = Packing.NONE,
-    has_heads: bool = False,
-    has_turns: bool = False,
-    is_mesh: bool = False,
-    in_pieces: bool = False,
-    has_tile_columns: bool = False,
-    is_fed: bool = False,
+    *_: Any,
+    **__: Any,
 ) -> Variant:
     assert not has_peers
     assert not goes_by_edge

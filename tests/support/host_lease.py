@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import inspect
 import re
 import subprocess
 import tempfile
@@ -97,6 +98,27 @@ template <class T> static T atomicXor(T *at, T bits) {
 }
 """
 
+_ALONE = r"""
+namespace sigps {
+struct Team;
+inline uint32_t member_of_block() { return 0; }
+inline uint32_t member_of_warp() { return 0; }
+inline void sync_block() {}
+template <class T> T of_other(const Team &, T value, uint32_t) { return value; }
+}
+"""
+"""What functions ask that may be a team's (`team.cuh`): here each is called by one thread alone."""
+
+_FED = r"""
+template <class T> static T __ldcv(const T *at) { return *at; }
+template <class T> static T __ldcg(const T *at) { return *at; }
+namespace sigps { namespace packed {
+inline uint32_t load_from_host(const uint32_t *at) { return __atomic_load_n(at, __ATOMIC_ACQUIRE); }
+inline void store_to_host(uint32_t *at, uint32_t value) { __atomic_store_n(at, value, __ATOMIC_RELEASE); }
+}}
+"""
+"""What kernels call where pages come through a ring."""
+
 _GRID = r"""
 #pragma once
 namespace sigps {
@@ -135,36 +157,27 @@ def run_leases_by_their_text(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def _load_variant(
-    launched: list[str],
-    program: VertexProgram,
-    columns: Any,
-    narrow: bool,
-    gpu: Gpu,
-    has_peers: bool,
-    goes_by_edge: bool,
-    has_tiles: bool,
-    packing: Packing = Packing.NONE,
-    has_heads: bool = False,
-    has_turns: bool = False,
-    is_mesh: bool = False,
-    in_pieces: bool = False,
-    has_tile_columns: bool = False,
-    is_fed: bool = False,
+    launched: list[str], program: VertexProgram, columns: Any, narrow: bool, gpu: Gpu, *ways: Any, **more: Any
 ) -> Variant:
-    assert not has_peers
-    assert not in_pieces
-    assert not has_tile_columns
-    assert not is_fed
-    assert not goes_by_edge
-    assert not has_tiles
-    assert packing is Packing.NONE
+    given = _parameters.bind(program, columns, narrow, gpu, *ways, **more)
+    given.apply_defaults()
+    how = given.arguments
+    packing: Packing = how["packing"]
+    for name in ("has_peers", "goes_by_edge", "has_tiles", "in_pieces", "has_tile_columns"):
+        assert not how[name]
+    assert packing is not Packing.PART
     compiled = compile_for_cuda(program, dict(columns), narrow_ids=narrow, arch=gpu.arch)
-    has_cluster = is_mesh and can_cluster(compiled)
-    library = _library(program, tuple(columns), narrow, has_turns, has_cluster)
+    has_cluster = how["is_mesh"] and can_cluster(compiled) and packing is Packing.NONE
+    macros = packing.macros(compiled, has_heads=how["has_heads"]) | (gpu_variant.FED if how["is_fed"] else {})
+    assert "SIGPS_HEADS" not in macros  # heads are another kernel's
+    library = _library(program, tuple(columns), narrow, how["has_turns"], has_cluster, tuple(macros.items()))
     lease: Any = _Kernel("run_lease", library, launched)
     few: Any = _Kernel("run_small_frontier", library, launched) if has_cluster else None
     cluster = Cluster(1, THREADS, MOST_MESSAGES, MOST_PLACES) if has_cluster else NO_CLUSTER
     return Variant(compiled, lease, Shape(THREADS, 1), few, cluster, 1, 0)
+
+
+_parameters = inspect.signature(gpu_variant.load_variant)
 
 
 class _Kernel:
@@ -191,6 +204,7 @@ def _library(
     narrow: bool,
     has_turns: bool,
     has_cluster: bool,
+    more: tuple[tuple[str, str], ...],
 ) -> ctypes.CDLL:
     compiler = find_compiler()
     if compiler is None:
@@ -204,7 +218,12 @@ def _library(
     macros = {"SIGPS_THREADS": THREADS, "SIGPS_BLOCKS": 1, "SIGPS_DEBUG": 1, "SIGPS_TURNS": int(has_turns)}
     macros["SIGPS_CLUSTER_THREADS"] = THREADS if has_cluster else 0
     entries = ["lease", *(["small_frontier"] if has_cluster else [])]
-    text = [(Path(__file__).parent / "host_threads.hpp").read_text(), _DEVICE, source]
+    macros |= dict(more)
+    threads = (Path(__file__).parent / "host_threads.hpp").read_text()
+    text = [threads.replace("uint64_t words[2];", "uint32_t x, y, z, w;") if more else threads, _DEVICE]
+    text += [_ALONE] if more else []
+    text += [_FED] if "SIGPS_FED" in macros else []
+    text += [source]
     text += ["" if program.master is None else master_source(program, layout), '#include "lease.cu"']
     text += [
         f'extern "C" void run_{name}_here(const Lease *lease) {{ run_block([&] {{ run_{name}(*lease); }}); }}'

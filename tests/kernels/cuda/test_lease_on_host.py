@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import equality_programs
 import numpy as np
 import pytest
 from host_gpu import use_host_as_gpu
@@ -12,7 +14,8 @@ from numpy.typing import NDArray
 
 import sigps
 from sigps import Graph, Vertex
-from sigps.apps import BFS, SSSP, Katz, KCore, MaximalIndependentSet
+from sigps.apps import BFS, SSSP, Katz, KCore, LabelPropagation, MaximalIndependentSet, PageRank
+from sigps.graph.formats.packed_store import save_packed
 from sigps.kernels.cuda.lease import HUB_DEGREE
 
 
@@ -92,3 +95,42 @@ def test_small_frontiers_have_their_kernel(
     sigps.run(PROGRAMS[program](), GRAPHS[graph](), device="cuda", direction="push")
     assert "run_small_frontier" in launched
     assert most is None or len(launched) <= most
+
+
+LISTED = ["coreness", "letters"]
+
+
+@pytest.mark.parametrize("page_arcs", [64, 1 << 12])
+@pytest.mark.parametrize("order", ["given", "degree"])
+@pytest.mark.parametrize("name", [*LISTED, "labels", "PageRank", "BFS"])
+def test_a_lease_over_packed_edges_is_the_interpreters(
+    name: str, order: Any, page_arcs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With rows that span pages, read where they lie and through rings, which copies and threads fill."""
+    directed = name == "BFS"
+    made = sigps.generate("rmat", scale=7, seed=2, weights="random", directed=directed)
+    made = made if directed else made.undirected(simple=True)
+    save_packed(made, tmp_path / "store", order=order, page_arcs=page_arcs)
+    others: dict[str, Vertex] = {
+        "labels": LabelPropagation(seed=1),
+        "PageRank": PageRank(iterations=3),
+        "BFS": BFS(source=0),
+    }
+    program: Any = others.get(name) or equality_programs.PROGRAMS[name]
+    program = program if isinstance(program, Vertex) else program(0)
+    stored = sigps.load(tmp_path / "store")
+    expected = sigps.run(program, stored, device="python", max_supersteps=5)
+    use_host_as_gpu(monkeypatch)
+    launched = run_leases_by_their_text(monkeypatch)
+    for more in (
+        {"transfer": "bulk"},
+        {"transfer": "bulk", "host_memory": "3KB" if page_arcs == 64 else "64KB"},
+    ):
+        launched.clear()
+        options: dict[str, Any] = {"stream": "always", "max_supersteps": 5, "asynchronous": False} | more
+        found = sigps.run(program, stored, device="cuda", **options)
+        assert launched
+        assert sum(s.bytes_read for s in found.stats) > 0
+        for field in expected.fields:
+            mine, theirs = np.asarray(found[field]), np.asarray(expected[field])
+            np.testing.assert_allclose(mine, theirs, rtol=1e-9, err_msg=f"{field} {more}")
