@@ -7,7 +7,6 @@ from typing import Literal
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.costs.sizes import PartitionSize, Size, even_partition
 from sigps.graph.building.rows import MIN_COUNTED_EDGES
-from sigps.graph.packing.unpacker import UNPACKING_BYTES
 from sigps.model.vertex import Vertex
 
 __all__ = ["bytes_of_states", "bytes_of_tables", "memory", "streamed_memory"]
@@ -107,6 +106,8 @@ def streamed_memory(
         purposes["numbering"] = (8 + 8 + 8) * size.num_vertices
     if num_ranks > 1:
         walked = 4 if program is None or program.reads_edges else 0  # gids beside local ids
+    from sigps.graph.packing.unpacker import UNPACKING_BYTES
+
     purposes["unpacking"] = num_threads * (
         longest * (4 + size.column_bytes + walked) + UNPACKING_BYTES + page_bytes
     )

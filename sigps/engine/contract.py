@@ -34,7 +34,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,8 +49,10 @@ from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome, StatsLog
 from sigps.graph.graph import Graph
 from sigps.graph.measures.neighbourhood import CountShare, count_on_threads
-from sigps.graph.packing.unpacker import PackedRows
 from sigps.model.vertex import Vertex
+
+if TYPE_CHECKING:
+    from sigps.graph.packing.unpacker import PackedRows
 
 __all__ = [
     "DeviceKind",

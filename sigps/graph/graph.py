@@ -29,7 +29,6 @@ from sigps.graph.degree_classes import degree_classes
 from sigps.graph.formats import edge_table, pyg_data
 from sigps.graph.formats.blocks import import_optional
 from sigps.graph.formats.edge_input import EdgeInput
-from sigps.graph.formats.store_folders import StorePath, given_folders
 from sigps.graph.report import LoadReport, bytes_text
 from sigps.graph.user_arrays import as_ids
 from sigps.group import Group, together, world
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
     from sigps.graph.formats.packed_store import PackedArrays
+    from sigps.graph.formats.store_folders import StorePath
     from sigps.graph.packing.packer import Order
     from sigps.graph.versions.apply import Family, Update, Version
 
@@ -564,6 +564,7 @@ class Graph(GraphArrays):
             save_packed(self, path, order=order)
             return
         from sigps.graph.formats import store
+        from sigps.graph.formats.store_folders import given_folders
 
         folder, *others = given_folders(path)
         if others:

@@ -6,7 +6,7 @@ import ast
 
 from sigps.compiler.program import VertexProgram
 from sigps.kernels.cpu.arguments import WROTE
-from sigps.native.trees import copied, walk
+from sigps.native.trees import copied, parse_expression, walk
 
 __all__ = ["telling_edge_writes"]
 
@@ -38,7 +38,7 @@ class _Telling(ast.NodeTransformer):
     def visit_Return(self, node: ast.Return) -> ast.Return:
         assert isinstance(node.value, ast.Tuple)  # which all returns share, the object too
         state, flags, *others = node.value.elts
-        told = ast.parse(f"__np.uint8(__flags | ({WROTE} if {_WROTE} else 0))", mode="eval").body
+        told = parse_expression(f"__np.uint8(__flags | ({WROTE} if {_WROTE} else 0))")
         assert isinstance(told, ast.Call)
         assert isinstance(told.args[0], ast.BinOp)
         told.args[0].left = flags

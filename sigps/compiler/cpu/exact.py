@@ -31,7 +31,7 @@ from sigps.native.sums import (
     spread,
     spread_each,
 )
-from sigps.native.trees import copied, walk
+from sigps.native.trees import copied, parse, parse_expression, walk
 
 __all__ = ["with_exact_sums"]
 
@@ -210,12 +210,12 @@ def _add(function: ast.FunctionDef, flags: Sums) -> None:
 
 
 def _items(name: str, first: int) -> list[ast.expr]:
-    return [ast.parse(f"{name}[{first + k}]", mode="eval").body for k in range(WORDS)]
+    return [parse_expression(f"{name}[{first + k}]") for k in range(WORDS)]
 
 
 def _parsed(text: str, place: ast.AST) -> list[ast.stmt]:
     """Return statements at a place."""
-    found = ast.parse(text).body
+    found = parse(text).body
     for node in [n for statement in found for n in walk(statement)]:
         if "lineno" in node._attributes:
             ast.copy_location(node, place)

@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeGuard
 
 from sigps.compiler.program import Consumption, Delivery, VertexProgram, join_of
-from sigps.native.trees import copied, walk
+from sigps.native.trees import copied, parse, walk
 from sigps.native.unset import read_before_set
 
 __all__ = ["divided", "divided_for", "divides", "fold_of", "statements_at"]
@@ -436,7 +436,7 @@ def _cast(name: str, body: Sequence[ast.stmt]) -> str:
 
 def statements_at(text: str, place: ast.AST) -> list[ast.stmt]:
     """Return the statements of a text, at the line of another node."""
-    found = ast.parse(text).body
+    found = parse(text).body
     for node in (n for s in found for n in walk(s)):
         if "lineno" in node._attributes:
             ast.copy_location(node, place)

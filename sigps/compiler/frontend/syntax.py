@@ -8,7 +8,7 @@ from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
-from sigps.native.trees import copied, walk
+from sigps.native.trees import copied, parse, parse_expression, walk
 
 __all__ = [
     "VECTOR",
@@ -37,12 +37,12 @@ Node = TypeVar("Node", bound=ast.AST)
 
 def expression(text: str, **parts: ast.expr) -> ast.expr:
     """Parse one expression, with parts in the place of their names; it has no line number until `at` gives it one."""
-    return substitute(_unplaced(ast.parse(text, mode="eval").body), parts)
+    return substitute(_unplaced(parse_expression(text)), parts)
 
 
 def statements(text: str) -> list[ast.stmt]:
     """Parse statements; they have no line numbers until `at` gives them some."""
-    return [_unplaced(statement) for statement in ast.parse(text).body]
+    return [_unplaced(statement) for statement in parse(text).body]
 
 
 def _unplaced(tree: Node) -> Node:

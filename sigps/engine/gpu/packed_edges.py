@@ -9,7 +9,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,9 @@ from sigps.engine.partition.subgraph import Subgraph
 from sigps.errors import DeviceError
 from sigps.host_memory import available_memory
 from sigps.kernels.cuda.lease import EDGES, HUB_DEGREE, PACKED_ROWS
+
+if TYPE_CHECKING:
+    from sigps.graph.packing.unpacker import PackedRows
 
 __all__ = ["NO_PAGE", "PackedEdges", "PackedGraph"]
 
@@ -151,7 +154,7 @@ class PackedEdges:
 
         for page in range(num_resident):
             read(page)
-        with ThreadPoolExecutor(available_cores()) as pool:
+        with ThreadPoolExecutor(_num_readers(packed)) as pool:
             list(pool.map(read, range(num_resident, table.num_pages)))
         order = order_of_chains(edges.rows, num_resident)
         kept = {"first_words": words.astype(np.uint64), "order": order}
@@ -174,6 +177,8 @@ class PackedEdges:
     def _read_from_disk(self, loads: Loads, num_slots: int, bring: Callable[[int, Any], None]) -> None:
         import cupy
 
+        num_threads = min(_num_readers(self._edges.rows.packed), num_slots)
+        num_slots -= num_slots % num_threads  # a slot is one thread's
         size = num_slots * loads.slot_words
         pinned = cupy.cuda.alloc_pinned_memory(4 * (size + num_slots))
         room = np.frombuffer(pinned, np.uint32, size + num_slots)
@@ -186,7 +191,7 @@ class PackedEdges:
             arrived[slot] = number
 
         own = {"ring": pinned.ptr, "arrived": pinned.ptr + 4 * size, "kept": pinned}
-        self._feed = self._fed(loads, num_slots, own, fill, available_cores())
+        self._feed = self._fed(loads, num_slots, own, fill, num_threads)
 
     def _fed(
         self,
@@ -349,6 +354,13 @@ def _ring_of(words: NDArray[np.int64], num_resident: int, host_bytes: int | None
     load_words = max(longest, min(_LOAD_WORDS, ring // 16))
     return _Ring(first_page, load_words, ring // load_words)
 
+
+def _num_readers(packed: PackedRows) -> int:
+    """Return how many threads read pages: also where cores are few so many that the disks of all folders work."""
+    return max(available_cores(), _READERS_OF_FOLDER * (1 if packed.file is None else packed.file.num_files))
+
+
+_READERS_OF_FOLDER = 2
 
 _PLACES = ("first_rows", "chains", "first_gaps", "parts", "chains_of")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,8 +29,10 @@ from sigps.engine.partition.subgraph import Subgraph
 from sigps.errors import CompileError, DeviceError
 from sigps.graph.graph import Graph
 from sigps.graph.measures.neighbourhood import CountShare
-from sigps.graph.packing.unpacker import PackedRows
 from sigps.model.vertex import Vertex
+
+if TYPE_CHECKING:
+    from sigps.graph.packing.unpacker import PackedRows
 
 __all__ = ["SPEC"]
 

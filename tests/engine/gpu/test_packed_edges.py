@@ -7,7 +7,6 @@ import functools
 import importlib.util
 import os
 import re
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +38,7 @@ from sigps.engine.gpu.packed_places import (
     order_of_chains,
     places_in_pages,
 )
+from sigps.engine.gpu.page_feed import PageFeed
 from sigps.engine.gpu.variant import FED, PEERS, Packing
 from sigps.errors import CompileError, ConfigError, DeviceError, GraphError
 from sigps.graph.formats.packed_store import save_packed
@@ -432,18 +432,22 @@ def test_pages_come_from_the_disks_of_several_folders(
     save_packed(made, folders, page_arcs=8)
     expected = sigps.run(SSSP(source=0), sigps.load(folders), device="python")
     host_gpu.use_host_as_gpu(monkeypatch)
-    threads = set[tuple[threading.Thread, str]]()
-    read_into = PageFile.read_into
+    read_from, feeds = set[str](), list[PageFeed]()
+    read_into, running = PageFile.read_into, PageFeed.running
 
     def noted(file: PageFile, *given: Any) -> None:
-        threads.add((threading.current_thread(), str(file.folder_of(given[-1]))))
+        read_from.add(str(file.folder_of(given[-1])))
         read_into(file, *given)
+
+    monkeypatch.setattr(
+        PageFeed, "running", lambda feed, *given: (feeds.append(feed), running(feed, *given))[1]
+    )
 
     monkeypatch.setattr(PageFile, "read_into", noted)
     monkeypatch.setattr(packed_edges, "available_cores", lambda: 1)
     found = on_ranks(1, SSSP(source=0), folders, stream="always", host_memory="8KB")
-    assert {folder for _, folder in threads} == {str(folder) for folder in folders}
-    assert len({thread for thread, _ in threads}) > 3  # two readers for each folder
+    assert read_from == {str(folder) for folder in folders}
+    assert {feed._num_threads for feed in feeds} == {6}  # two readers for each folder
     for field in expected.fields:
         np.testing.assert_allclose(np.asarray(found[field]), np.asarray(expected[field]), rtol=1e-12)
     os.truncate(folders[1] / "pages@1.bin", 128)
