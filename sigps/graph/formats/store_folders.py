@@ -121,7 +121,7 @@ def arrange_folders(first: Path, folders: Sequence[Path], num_folders: int, stor
             raise GraphError(
                 f"{folder} is none of the folders of the store {first}: it has no {_FILE}. Leave it out"
                 if folder.is_dir()
-                else f"there is no folder {folder}, which was given as one of the store {first}. Mount its disk, or give where it is now"
+                else f"there is no folder {folder}, given as one of the store {first}. Mount its disk, or name it anew"
             )
         if (part.store, part.of) != (store, num_folders) or not 0 < part.number < num_folders:
             raise GraphError(

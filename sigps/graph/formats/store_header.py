@@ -226,7 +226,7 @@ def first_folder(path: StorePath) -> Path:
             raise GraphError(
                 f"{folder} is a file, and several paths are the folders of one store: name one graph"
                 if folder.exists()
-                else f"there is no folder {folder}, which was given as one of a store. Mount its disk, or give where it is now"
+                else f"there is no folder {folder}, given as one of a store. Mount its disk, or name it anew"
             )
     found = [folder for folder in folders if is_store(folder)]
     if len(found) > 1:
