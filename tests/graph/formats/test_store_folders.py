@@ -166,7 +166,7 @@ class TestRefusals:
 
     def test_a_folder_that_is_gone(self, store):
         shutil.rmtree(store[1])
-        with pytest.raises(GraphError, match=rf"there is no folder {store[1]}, which was given as one"):
+        with pytest.raises(GraphError, match=rf"there is no folder {store[1]}, given as one"):
             load(store)
 
     def test_a_folder_of_another_store(self, store, tmp_path):
