@@ -77,13 +77,13 @@ class RankedRun(OnRanks):
 
     def _found_sooner(self) -> StatsLog | None:
         """Let the engine take what `sigps.run` finds in priority order; None where it is to run itself."""
-        from sigps.engine.cpu.live_ranks import Carried, RankedLiveEngine
+        from sigps.engine.cpu.live_ranks import Carried
 
         program, graph = self._made.executable.program, self._graph
         assert program is not None
         has_order = self._goes_round and program.priority_form is not None and self._made.options.asynchronous
         is_plain = self._found.sends_keys and not program.aggregators and graph.ids.kind != "strings"
-        if not (has_order and is_plain and isinstance(self._engine, RankedLiveEngine)):
+        if not (has_order and is_plain and self._engine.takes_found):
             return None
         result = run(self._made.program, graph, **(self._options | {"gather": False}))
         fields = result.__dict__["_fields"]

@@ -19,7 +19,7 @@ other programs `can_trim` says that vertices cannot be trimmed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,6 +93,17 @@ class _LimitedSupersteps:
 class EngineOnRanks(LiveEngine):
     """An engine that goes on on one of several ranks, as long as its partition lasts. Verbs are collective."""
 
+    takes_found: ClassVar[bool] = False
+    """Whether it takes a fixed point that another engine found."""
+
+    def take_found(self, found: Carried) -> bool:
+        """Take a fixed point that another engine found; False where `run` is to be called.
+
+        Args:
+            found: States of this rank's vertices.
+        """
+        return False
+
     @property
     def exchange(self) -> Exchange:
         """The way to the other ranks."""
@@ -121,6 +132,7 @@ class EngineOnRanks(LiveEngine):
 class RankedLiveEngine(EngineOnRanks):
     """An engine of a monotone program."""
 
+    takes_found = True
     _clock = 0
     _are_known = True  # times
 
@@ -199,11 +211,6 @@ class RankedLiveEngine(EngineOnRanks):
         self._tell(np.arange(state.subgraph.num_owned), kept.records)
 
     def take_found(self, found: Carried) -> bool:
-        """Take a fixed point that another engine found; False where `run` is to be called.
-
-        Args:
-            found: States of this rank's vertices.
-        """
         state = self._state
         lids = state.subgraph.local_ids(found.gids)
         states = tuple(np.empty_like(values) for values in state.fields.states)

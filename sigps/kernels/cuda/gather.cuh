@@ -7,7 +7,7 @@
 // next task. Where that makes few tasks a warp, it takes two rows, or a slice,
 // at a time: else all wait for the tasks of most edges. Every vertex has one
 // thread that computes it; words and bytes of bits have one writer, except
-// those of block-mapped rows, and of rows that a warp takes one at a time,
+// those of block-mapped rows, and of rows that a warp takes two at a time,
 // which are zero before and set by atomics. With SIGPS_BY_WARP every vertex has
 // a warp that computes it, all CSR rows are warp-mapped, one at a time, and
 // their bits set by atomics. With SIGPS_BY_TEAM the first of them are
