@@ -16,9 +16,12 @@ import pytest
 
 from sigps.kernels import cuda as kernels
 
-__all__ = ["find_compiler", "has_compiler", "host_functions", "host_library"]
+__all__ = ["LIBRARY_FLAGS", "find_compiler", "has_compiler", "host_functions", "host_library"]
 
 FOLDER = Path(kernels.__file__).parent
+
+LIBRARY_FLAGS = ("-shared", "-fPIC", "-fno-gnu-unique")
+"""Of a library with statics of its own: g++ makes those of templates one in a process, whatever type each has there."""
 
 _QUALIFIERS = {"__device__": "", "__forceinline__": "inline"}
 
@@ -141,8 +144,7 @@ def host_library(source: str, defines: tuple[tuple[str, str], ...] = ()) -> ctyp
         flags = [
             "-std=c++17",
             "-O0",
-            "-shared",
-            "-fPIC",
+            *LIBRARY_FLAGS,
             "-fno-strict-aliasing",
             "-fno-builtin",
             "-Wno-attributes",

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from host_cpp import FOLDER, find_compiler
+from host_cpp import FOLDER, LIBRARY_FLAGS, find_compiler
 
 __all__ = ["entries_of", "host_kernels", "kernels_of", "library_of", "text_of"]
 
@@ -137,7 +137,7 @@ def library_of(parts: Sequence[str], macros: Mapping[str, Any]) -> ctypes.CDLL:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "kernels.cpp").write_text("\n".join(parts))
         defines = [f"-D{name}={value}" for name, value in macros.items()]
-        command = [compiler, "-std=c++20", "-O1", "-w", "-shared", "-fPIC", *defines]
+        command = [compiler, "-std=c++20", "-O1", "-w", *LIBRARY_FLAGS, *defines]
         subprocess.run([*command, "kernels.cpp", "-o", "kernels.so"], cwd=folder, check=True)
         return ctypes.CDLL(str(Path(folder) / "kernels.so"))
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cuda_twin import layout_of
-from host_cpp import FOLDER, find_compiler
+from host_cpp import FOLDER, LIBRARY_FLAGS, find_compiler
 
 from sigps.compiler.cuda import compile as cuda
 from sigps.compiler.cuda.compile import compile_for_cuda
@@ -243,8 +243,7 @@ def _library(
             "-std=c++20",
             "-O1",
             "-w",
-            "-shared",
-            "-fPIC",
+            *LIBRARY_FLAGS,
             "-fno-strict-aliasing",
             f"-I{folder}",
         ]

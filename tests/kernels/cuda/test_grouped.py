@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from host_cpp import LIBRARY_FLAGS
 
 from sigps.engine.gpu.layout import lay_out
 from sigps.kernels import cuda as kernels
@@ -75,7 +76,7 @@ def blocks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         }
         library = folder / f"{name}.so"
         given = [f"-D{macro}={value}" for macro, value in defines.items()]
-        command = ["g++", "-std=c++20", "-O1", "-w", "-shared", "-fPIC", *given]
+        command = ["g++", "-std=c++20", "-O1", "-w", *LIBRARY_FLAGS, *given]
         subprocess.run([*command, str(folder / "block.cpp"), "-o", str(library)], check=True)
         found[name] = ctypes.CDLL(str(library)).run
     return found
