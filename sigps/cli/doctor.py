@@ -63,7 +63,7 @@ def _findings(ranks: list[dict[str, Any]], hosts: list[str], address: str) -> It
     from sigps.native.cache import cache_dir, find_obstacle
 
     num_cores = available_cores()
-    yield "sigps", f"{_version('sigps')} in {Path(__file__).parent}"
+    yield "sigps", f"{_version('sigps')} in {Path(__file__).parents[1]}"
     yield "python", f"{platform.python_version()} ({sys.executable}) on {platform.platform()}"
     yield "packages", ", ".join(f"{name} {_version(name)}" for name in ("numpy", "llvmlite"))
     extras = ("pyarrow", "pandas", "scipy", "zstandard", "pymetis")

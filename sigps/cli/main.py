@@ -80,14 +80,14 @@ def keep_interrupts() -> None:
 def execute(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code. Prints errors; raises none."""
     try:
-        code = sigps.main(list(arguments), prog_name="sigps", standalone_mode=False)
+        code = sigps.main(list(arguments) or ["--help"], prog_name="sigps", standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.Abort:  # click makes this of Ctrl-C
         return _end(130, "interrupted")
     except click.ClickException as error:
         usage = error.ctx.get_usage() + "\n" if isinstance(error, click.UsageError) and error.ctx else ""
-        return _end(error.exit_code, f"{usage}error: {error.format_message()}")
+        return _end(error.exit_code, f"{usage}error: {error.format_message()}{_of_a_graph(error)}")
     except SigpsError as error:
         text = "\n".join([f"error: {error}", *getattr(error, "__notes__", ())])
         return _end(2 if isinstance(error, ConfigError) else 1, text)
@@ -96,6 +96,14 @@ def execute(arguments: Sequence[str]) -> int:
         return 1
     except Exception:
         return _end(1, traceback.format_exc().rstrip())
+
+
+def _of_a_graph(error: click.ClickException) -> str:
+    """Return how an option of a graph is given, where it may have been given as one of the command."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None or error.possibilities:
+        return ""
+    takes = any("--opt" in parameter.opts for parameter in error.ctx.command.params)
+    return f" An option of the graph is --opt {error.option_name.lstrip('-')}=VALUE" if takes else ""
 
 
 def _end(code: int, text: str) -> int:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sigps.errors import ConfigError
+from sigps.errors import ConfigError, ServerError
 
 if TYPE_CHECKING:
     from sigps.job.config import JobConfig
     from sigps.job.result import Result
+    from sigps.serve.client import RemoteJob
     from sigps.serve.server import Server
 
 __all__ = ["cancel", "jobs", "result", "resume", "serve", "submit", "suspend"]
@@ -95,8 +96,9 @@ def submit(
     if no_wait:
         click.echo(f"job {asked.number}")
         return 0
+    click.echo(f"job {asked.number}; Ctrl-C cancels it", err=True)
     try:
-        found = asked.result()
+        found = _result_of(asked)
     except KeyboardInterrupt:
         asked.cancel()
         raise
@@ -186,12 +188,22 @@ def result(number: int, output: str | None, socket: str | None) -> int:
     if output is not None:
         output = os.path.abspath(output)
         check_output(output, group_size=1)
-    found = connect(socket).job(number).result()
+    found = _result_of(connect(socket).job(number))
     click.echo(found.summary())
     if output is not None:
         found.write(output)
         click.echo(f"wrote {output}")
     return 0
+
+
+def _result_of(job: RemoteJob) -> Result:
+    """Wait for the result of a job that others may cancel meanwhile."""
+    from concurrent.futures import CancelledError
+
+    try:
+        return job.result()
+    except CancelledError:
+        raise ServerError(f"job {job.number} was cancelled: submit it again for a result") from None
 
 
 def _check(job: JobConfig) -> None:

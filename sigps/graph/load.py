@@ -21,7 +21,7 @@ from sigps.graph.building.vertex_columns import columns_by_id
 from sigps.graph.formats.edge_input import ColumnRef, EdgeInput, LoadOptions, RoundedWeightError
 from sigps.graph.formats.store import read_store
 from sigps.graph.formats.store_files import Verify
-from sigps.graph.formats.store_folders import StorePath, given_folders
+from sigps.graph.formats.store_folders import StorePath, given_folders, paths_text
 from sigps.graph.formats.store_header import first_folder
 from sigps.graph.formats.table import ALIASES, FORMATS, detect_format
 from sigps.graph.formats.vertex_table import VertexRows, read_vertices
@@ -144,9 +144,13 @@ def load(
             f"format={format!r} is read from one file, and {len(folders)} paths are given: name one"
         )
     if verify is not None and read is not None:
-        raise ConfigError(f"verify={verify!r} is for native stores, and {path} is none: leave it out")
+        raise ConfigError(
+            f"verify={verify!r} is for native stores, and {paths_text(path)} is none: leave it out"
+        )
     if limit is not None and read is None:
-        raise ConfigError(f"memory={memory!r} is for graphs that are built, and {path} is a native store")
+        raise ConfigError(
+            f"memory={memory!r} is for graphs that are built, and {paths_text(path)} is a native store"
+        )
     rows = None
     if vertices is not None:
         table = partial(read_vertices, os.fspath(vertices), vertex_id, vertex_columns, options, group)
@@ -158,7 +162,7 @@ def load(
         found = together(partial(read, file, options, group), group)
         if rows is not None and found.num_vertices is None:
             _add_vertices(found, rows[0])
-        report = LoadReport(format=found.format, source=str(path), directed=found.directed)
+        report = LoadReport(format=found.format, source=paths_text(path), directed=found.directed)
         report.seconds = time.perf_counter() - started
         checked = replace(found, chunks=_read(found, group))
         graph = build_read(checked, duplicates, self_loops, group, report, limit, scratch)

@@ -17,7 +17,7 @@ import re
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 from pydantic_core import ErrorDetails
@@ -371,7 +371,8 @@ def validated(model: type[M], source: Source, data: Mapping[str, Any], problems:
         found = model.model_validate(data)
     except ValidationError as error:
         details = error.errors(include_url=False, include_context=True)
-        broken = [_problem(source, detail, model) for detail in details]
+        told: set[str] = set()  # what a section has, which is said once
+        broken = [_problem(source, detail, model, told) for detail in details]
     broken += problems
     if broken or found is None:
         count = "1 problem" if len(broken) == 1 else f"{len(broken)} problems"
@@ -449,25 +450,33 @@ def _contradictions_of_updates(data: Mapping[str, Any], source: Source) -> Itera
             yield _located(source, (section, key), "is of a run without 'updates'")
 
 
-def _problem(source: Source, detail: ErrorDetails, model: type[BaseModel]) -> str:
+def _problem(source: Source, detail: ErrorDetails, model: type[BaseModel], told: set[str]) -> str:
     path = _keys(source.data, detail["loc"])
     value = reprlib.repr(detail["input"])
     section = _section(path[:-1], model)
-    where = ".".join(path[:-1]) or ("a job" if model is JobConfig else "it")
+    where = ".".join(path[:-1]) or ("a job" if model is JobConfig else "the file")
     match detail["type"]:
         case "extra_forbidden":
-            known = f"{where} has {', '.join(section)}"
-            problem = f"(value {value}) is no known key{nearest(path[-1], section)} {known}"
+            known = "" if where in told else f" {where} has {', '.join(section)}"
+            problem = f"(value {value}) is no known key{nearest(path[-1], section)}{known}"
+            told.add(where)
         case "missing":
             problem = f"is missing: {where} needs it"
         case "literal_error":
-            choices = get_args(section[path[-1]].annotation)
+            choices = _choices(section[path[-1]].annotation)
             problem = f"is {value}{nearest(detail['input'], choices)} It must be one of {', '.join(choices)}"
         case "model_type" | "dict_type":
             problem = f"is {value}, but it must be a mapping ('key: value' lines)"
         case _:
             problem = f"is {value}, but it {_rule(detail['msg'])}"
     return _located(source, path, problem)
+
+
+def _choices(annotation: Any) -> list[str]:
+    """Return the texts that a Literal, or one in a union, allows."""
+    if get_origin(annotation) is Literal:
+        return list(map(str, get_args(annotation)))
+    return [choice for part in get_args(annotation) for choice in _choices(part)]
 
 
 def _rule(message: str) -> str:

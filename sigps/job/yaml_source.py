@@ -42,8 +42,15 @@ class Source:
         return ""
 
 
-def read_yaml(text: str, name: str) -> Source:
+def read_yaml(
+    text: str, name: str, form: str = "a job is a YAML mapping ('program: ...', 'graph: ...')"
+) -> Source:
     """Read one YAML mapping.
+
+    Args:
+        text: What the file holds.
+        name: The file's, for messages.
+        form: What such a file is, for messages.
 
     Raises:
         ConfigError: If it is not YAML, not one mapping, or names a key twice.
@@ -52,10 +59,7 @@ def read_yaml(text: str, name: str) -> Source:
     try:
         node = loader.get_single_node()
         if not isinstance(node, yaml.MappingNode):
-            raise ConfigError(
-                f"{name}: a job is a YAML mapping ('program: ...', 'graph: ...'), but this file holds "
-                f"{_kind(node)}"
-            )
+            raise ConfigError(f"{name}: {form}, but this file holds {_kind(node)}")
         origins: dict[Path, str] = {}
         problems = list(_walk(node, (), origins, set()))
         if problems:

@@ -113,15 +113,20 @@ class Vertex:
         if asynchronous is not None:
             cls.declaration = replace(cls.declaration, factor=_checked_factor(cls, asynchronous))
 
-    def __init__(self, **params: Any) -> None:
-        """Bind the run's parameters.
+    def __init__(self, *unnamed: Any, **params: Any) -> None:
+        """Bind the run's parameters, each by its name.
 
         Raises:
-            ConfigError: If a parameter is unknown, missing, of the wrong type or outside its limits, or a condition
-                between parameters does not hold.
+            ConfigError: If a parameter has no name or an unknown one, is missing, of the wrong type or outside its
+                limits, or a condition between parameters does not hold.
         """
         declared = self.declaration
         fields = {field.name: field for field in declared.params}
+        if unnamed:
+            written = f"{next(iter(fields))}={unnamed[0]!r:.80}" if fields else ""
+            raise ConfigError(
+                f"{type(self).__name__} takes parameters by their names: {type(self).__name__}({written})"
+            )
         for name in params:
             if name not in fields:
                 names = ", ".join(fields) or "none"

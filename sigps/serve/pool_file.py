@@ -19,6 +19,8 @@ from sigps.job.yaml_source import Source, read_yaml
 from sigps.model.vertex import Vertex
 from sigps.serve.wire import default_socket
 
+_FORM = "a server's file is a YAML mapping ('graphs: ...', 'tenants: ...')"
+
 __all__ = ["HttpSection", "OwnCodeSection", "PoolFile", "TenantSection", "read_pool_file"]
 
 
@@ -133,7 +135,7 @@ def read_pool_file(path: str | Path, socket: str | None = None) -> PoolFile:
     """
     path = Path(path)
     try:
-        source = read_yaml(path.read_text(encoding="utf-8"), str(path))
+        source = read_yaml(path.read_text(encoding="utf-8"), str(path), _FORM)
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:

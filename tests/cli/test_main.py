@@ -412,6 +412,7 @@ def test_generate_info_convert_partition(run: Run, tmp_path: Path, monkeypatch: 
         options = ["--opt", "directed=false"] if path in ("g.csv", "g.txt.gz") else []
         out = run("info", path, *options).out
         assert "undirected" in out
+        assert path.endswith((".sigps", ".gz")) or f"load report    {path} (" in out
         assert "vertices       12\n" in out  # a 3 x 4 grid has 3 * 3 + 2 * 4 edges
         assert "stored edges   34\n" in out
     assert "every checksum is right" in run("info", "g.sigps", "--verify").out
@@ -485,6 +486,7 @@ def test_a_store_in_several_folders(run: Run, tmp_path: Path, monkeypatch: pytes
         (["info", "absent.sigps"], 1, "absent.sigps"),
         (["info", "graph.txt", "--verify"], 2, "is no native store"),
         (["partition", "absent.sigps", "-n", "2"], 1, "absent.sigps"),
+        (["convert", "graph.txt", "g.mtx", "--opt", "ids=strin"], 2, "did you mean 'string'?"),
     ],
 )
 def test_graph_commands_refuse(run: Run, job: Path, arguments: list[str], code: int, complaint: str) -> None:
@@ -493,6 +495,16 @@ def test_graph_commands_refuse(run: Run, job: Path, arguments: list[str], code: 
     assert ended.err.startswith("error: ")
     assert complaint in ended.err
     assert sorted(p.name for p in job.parent.iterdir()) == ["graph.txt", "job.yaml"]
+
+
+def test_an_option_of_the_graph_given_as_one_of_the_command(run: Run, job: Path) -> None:
+    assert "An option of the graph is --opt ids=VALUE" in run("info", "graph.txt", "--ids", "string").err
+    assert "--opt" not in run("info", "graph.txt", "--verfy").err  # that one is near another
+
+
+def test_the_command_alone_is_its_help(run: Run) -> None:
+    assert run() == run("--help")
+    assert run().code == 0
 
 
 TINY = {

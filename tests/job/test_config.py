@@ -154,19 +154,21 @@ def test_all_mistakes_at_once_with_their_places(write: Write) -> None:
     text = refused(
         write(
             "program: 7\n"
-            "graph: {path: g, formt: snap}\n"
+            "graph: {path: g, formt: snap, pth: h, ids: strings}\n"
             "engine: {devise: cpu, max_supersteps: many}\n"
             "ouput: {}\n"
         ),
         "engine.direction=pul",
     )
     lines = text.splitlines()
-    assert "6 problems" in lines[0]
+    assert "8 problems" in lines[0]
     assert lines[1:] == [
         "  line 1: program is 7, but it must be text",
+        "  line 2: graph.ids is 'strings'; did you mean 'string'? It must be one of int, string",
         "  line 2: graph.formt (value 'snap') is no known key; did you mean 'format'? graph has path, "
         "format, directed, weights, columns, source, target, duplicates, self_loops, delimiter, comment, "
         "header, ids, vertices, vertex_id, vertex_columns, verify, generator",
+        "  line 2: graph.pth (value 'h') is no known key; did you mean 'path'?",
         "  line 3: engine.max_supersteps is 'many', but it must be a whole number",
         "  --set engine.direction=pul: engine.direction is 'pul'; did you mean 'pull'? "
         "It must be one of auto, push, pull",

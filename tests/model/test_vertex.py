@@ -76,6 +76,11 @@ def test_parameters_take_their_type() -> None:
     assert [type(params[n]) for n in ("factor", "count", "switch")] == [float, np.int8, bool]
 
 
+def test_parameters_have_names() -> None:
+    with pytest.raises(ConfigError, match=r"Parent takes parameters by their names: Parent\(start=5\)"):
+        Parent(5)
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [

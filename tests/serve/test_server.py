@@ -190,6 +190,10 @@ def test_the_commands(folder: Path, capsys: pytest.CaptureFixture[str], tmp_path
     printed = capsys.readouterr().out
     assert f"job {number} had ended before" in printed
     assert "SSSP" in printed
+    number = long_job(sigps.connect(folder / "s")).number
+    threading.Timer(0.5, cli.execute, [["cancel", str(number), *at]]).start()
+    assert cli.execute(["result", str(number), *at]) == 1
+    assert f"error: job {number} was cancelled" in capsys.readouterr().err
     assert cli.execute(["submit", str(job), *at, "--set", "engine.threads=2"]) == 2
     assert "takes no option 'threads'" in capsys.readouterr().err
 
@@ -229,6 +233,12 @@ def test_a_wrong_file(tmp_path: Path, line: str, problem: str) -> None:
     kept = [part for part in ["graphs: {}", line] if part == line or not part.startswith(f"{key}:")]
     (tmp_path / "pool.yaml").write_text("\n".join(kept))
     with pytest.raises(ConfigError, match=problem):
+        read_pool_file(tmp_path / "pool.yaml")
+
+
+def test_a_file_of_nothing(tmp_path: Path) -> None:
+    (tmp_path / "pool.yaml").write_text("")
+    with pytest.raises(ConfigError, match=r"a server's file is a YAML mapping .* holds nothing"):
         read_pool_file(tmp_path / "pool.yaml")
 
 

@@ -18,7 +18,7 @@ from sigps.graph.arrays import GraphArrays
 from sigps.graph.building.edges import EdgeChunk
 from sigps.graph.building.rows import rows_as_chunks
 from sigps.graph.formats.blocks import COMMENTS, FirstRows, TextFile, first_rows
-from sigps.graph.formats.columns import END_NAMES, end_column, is_number, is_whole, value_columns
+from sigps.graph.formats.columns import END_NAMES, end_column, is_number, value_columns
 from sigps.graph.formats.edge_input import EdgeInput, LoadOptions
 from sigps.graph.formats.text_output import (
     PathLike,
@@ -177,10 +177,10 @@ def _has_header(rows: list[list[str]], options: LoadOptions) -> bool:
     named = not any(is_number(name) for name in first)
     if asked and named and any(is_number(field) for row in rows[1:2] for field in row):
         return True  # there are names, and those asked for are misspelt: the error then lists what there is
-    if options.ids == "string":
-        usual = {name.lower() for name in first} & {*END_NAMES["source"], *END_NAMES["target"]}
-        return len(usual) >= 2
-    return named and len(rows) > 1 and sum(is_whole(field) for field in rows[1]) >= 2
+    usual = {name.lower() for name in first} & {*END_NAMES["source"], *END_NAMES["target"]}
+    if len(usual) >= 2:
+        return True
+    return options.ids != "string" and named and len(rows) > 1  # a row without a number has no whole ids
 
 
 def _notes(table: _Table, columns: dict[str, Column], options: LoadOptions) -> list[str]:

@@ -226,6 +226,7 @@ def clean(text: bytes, layout: Layout) -> bytes:
 
 
 _INTEGER = re.compile(r"-?[0-9]+|0[xX][0-9a-fA-F]+")  # Arrow takes hexadecimal too
+_WHOLE_FLOAT = re.compile(r"[-+]?[0-9]+\.0*")
 _NEWLINE, _BLANK, _QUOTE = np.uint8(10), np.uint8(32), np.uint8(34)
 _BLANKS = re.compile(r"[ \t\v\f]+")
 
@@ -487,7 +488,8 @@ def _field_fault(field: str, column: Column) -> str | None:
     if column.type.startswith("float"):
         return _float_fault(field, column)
     if not _INTEGER.fullmatch(field):
-        return f"the {column.what} {field!r} is not an integer"
+        rule = ": write whole numbers without a decimal point" if _WHOLE_FLOAT.fullmatch(field) else ""
+        return f"the {column.what} {field!r} is not an integer{rule}"
     bits = int(column.type.removeprefix("int"))
     value = int(field, 16) if field[:2] in ("0x", "0X") else whole_number(field)
     if value is None or not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):

@@ -116,7 +116,7 @@ def edge_stream(generator: str, /, **options: Any) -> EdgeStream:
         name for name, option in known.items() if option.default is option.empty and name not in options
     ]
     if missing:
-        raise ConfigError(f"generator {generator!r} needs {' and '.join(missing)}, which have no default.")
+        raise ConfigError(f"generator {generator!r} needs {' and '.join(missing)}: no default stands for it")
     return make(**options)
 
 

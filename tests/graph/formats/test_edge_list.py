@@ -183,6 +183,13 @@ def test_ranks_together_load_what_one_loads(
     [
         ("# only\n\n% comments\n", {}, r"g\.txt: the file has no rows, only 3 blank or comment lines"),
         ("source,target\n", {"header": True}, r"no rows but the header 'source, target'"),
+        ("source,target\n", {}, r"no rows but the header 'source, target'"),
+        (
+            "a,b\n1,2.0\n",
+            {},
+            r"g\.txt:2: the target id '2\.0' is not an integer: write .* without a decimal point",
+        ),
+        ("who,whom\nann,bob\n", {}, r"g\.txt:2: the source id 'ann' is not an integer, "),
         ("1\n2\n", {}, r"the first row \['1'\] has one field, but an edge needs two ends. delimiter="),
         ("ann bob\n", {}, r"g\.txt:1: the source id 'ann' is not an integer, .*ids=\"string\""),
         ("1 2\n3 x7\n", {}, r"g\.txt:2: the target id 'x7' is not an integer, in '3 x7'. ids=\"string\""),
