@@ -58,6 +58,8 @@ class RunFiles:
                 raise ConfigError(f"{option} is about one run, and {job.name} asks for several (many)")
             if not Path(path).resolve().parent.is_dir():
                 raise ConfigError(f"{option} {path}: there is no folder {Path(path).parent}: make it first")
+            if option == "--report" and Path(path).suffix not in (".html", ".htm"):
+                raise ConfigError(f"{option} {path}: the page is HTML: give it a name that ends in .html")
         if self.report is not None:
             from sigps.report.page import check_packages
 

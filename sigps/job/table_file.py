@@ -62,6 +62,10 @@ def read_result(path: str | Path) -> pyarrow.Table:
     """
     path = Path(path)
     _check_suffix(path)
+    if not path.exists():
+        raise OutputError(
+            f"{path}: there is no such file, nor a folder of parts; name the output.path of a job"
+        )
     with needs("pyarrow"):
         import pyarrow.csv
         import pyarrow.parquet

@@ -244,7 +244,9 @@ def _read_text(path: Path) -> Any:
     if begins_with_op or all(_is_number(part) for part in fields):
         names = ["op", "source", "target", "time"] if begins_with_op else ["source", "target", "weight"]
         if not 2 + begins_with_op <= len(fields) <= len(names):
-            raise GraphError(f"updates: {path}:1 has {len(fields)} columns and no header that names them")
+            raise GraphError(
+                f"updates: {path}:1 has {len(fields)} columns and no header that names them: source, target, ..."
+            )
         options["column_names"] = names[: len(fields)]
     parse = pyarrow.csv.ParseOptions(delimiter=delimiter)
     try:

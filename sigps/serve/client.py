@@ -16,6 +16,7 @@ from sigps.serve.job import JobRow
 from sigps.serve.overview import Overview, overview_of
 from sigps.serve.wire import (
     FrameError,
+    NoServerError,
     connected,
     default_socket,
     error_of,
@@ -150,7 +151,7 @@ class Client:
                 raise ServerError(f"{self.path}: {error}") from None
             except OSError as error:
                 raise _GoneError(
-                    f"the server at {self.path} is gone ({error}): is it still running?"
+                    f"the server at {self.path} is gone ({error.strerror or error}): is it still running?"
                 ) from None
 
     def __repr__(self) -> str:
@@ -217,8 +218,8 @@ class RemoteJob:
                 return self._client.ask(what, job=self.number, server=self._server, **about)
             except _GoneError as error:
                 gone = error
-            except ConfigError as error:
-                raise gone or error from None  # nobody listens any longer
+            except NoServerError as error:
+                raise gone or error from None
         assert gone is not None
         raise gone
 

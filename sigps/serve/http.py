@@ -242,7 +242,17 @@ def application(server: Answers, token: str, *, is_local: bool = True) -> Starle
         ("/overview", overview, "GET"),
         ("/metrics", metrics, "GET"),
     ]
-    return Starlette(routes=[Route(path, answer(made), methods=[method]) for path, made, method in routes])
+
+    async def elsewhere(request: Request, error: Exception) -> Response:
+        known = ", ".join(sorted({path for path, _, _ in routes}))
+        text = f"nothing answers {request.method[:10]} {request.url.path[:80]!r}; there are {known}"
+        reply = reply_of(ConfigError(text))
+        return JSONResponse(reply, getattr(error, "status_code", 404))
+
+    return Starlette(
+        routes=[Route(path, answer(made), methods=[method]) for path, made, method in routes],
+        exception_handlers={404: elsewhere, 405: elsewhere},
+    )
 
 
 class _TooLargeError(Exception):

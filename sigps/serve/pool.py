@@ -45,7 +45,7 @@ __all__ = ["Pool", "pool"]
 def pool(
     devices: Sequence[str] | str = "auto",
     *,
-    memory: int | None = None,
+    memory: int | str | None = None,
     quantum: float = 0.01,
     turns: TurnPolicy = "fair_share",
     placing: PlacingPolicy = "least_memory",
@@ -63,7 +63,7 @@ def pool(
         devices: `"cpu"`, `"cuda"`, `"python"`, or `"auto"`: the GPU where there is one, else CPU cores. Several run
             jobs at the same time, one job on one of them: `["cuda", "cuda"]` are the first two GPUs, each of which
             gets the graphs of its jobs; of `["cpu", "cpu"]` each has half of the cores.
-        memory: Bytes that graphs and jobs on a device may take; None for what is available now. A job that does not fit
+        memory: Bytes that graphs and jobs on a device may take, also as a text such as `"8GB"`; None for what is available now. A job that does not fit
             waits.
         quantum: Seconds of a lease.
         turns: Which job is next: `"fair_share"` by weights of tenants, `"round_robin"`, `"least_attained"`.
@@ -96,7 +96,7 @@ class Pool:
     def __init__(
         self,
         devices: Sequence[str] | str,
-        memory: int | None,
+        memory: int | str | None,
         quantum: float,
         turns: TurnPolicy,
         placing: PlacingPolicy,
@@ -106,13 +106,14 @@ class Pool:
     ) -> None:
         self._snapshots = None if snapshots is None else Path(os.path.abspath(snapshots))
         names = checked_devices(devices)
-        check_numbers(quantum, memory, threads)
+        check_numbers(quantum, threads)
+        num_bytes = None if memory is None else bytes_of(memory, "memory")
         check_placing(placing)
         check_choice("lanes", lanes, get_args(Joining))
         on_cores = max(1, sum(name != "cuda" for name in names))
         threads = threads or max(1, available_cores() // on_cores)
         self._dispatcher = Dispatcher(
-            names, threads, memory, float(quantum), placing, lanes, shared=self._shared
+            names, threads, num_bytes, float(quantum), placing, lanes, shared=self._shared
         )
         self._devices, self._lock = self._dispatcher.devices, self._dispatcher.lock
         self._graphs: dict[str, Graph] = {}
@@ -420,6 +421,8 @@ class Pool:
         self._copies.pop(id(graph), None)
 
     def _graph(self, name: str) -> Graph:
+        if not self._is_open:
+            raise ConfigError("this pool is closed")
         if name not in self._graphs:
             known = ", ".join(self._graphs) or "none"
             raise ConfigError(f"the pool has no graph {name!r}{nearest(name, self._graphs)} It has: {known}")

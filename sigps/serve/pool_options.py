@@ -48,16 +48,14 @@ def checked_devices(devices: Sequence[str] | str) -> list[str]:
     return here
 
 
-def check_numbers(quantum: Any, memory: Any, threads: Any) -> None:
-    """Check the seconds of a lease, the bytes of a device, and the threads of a run.
+def check_numbers(quantum: Any, threads: Any) -> None:
+    """Check the seconds of a lease, and the threads of a run.
 
     Raises:
         ConfigError: If they are none.
     """
     if isinstance(quantum, bool) or not isinstance(quantum, (int, float)) or not 0 < quantum < math.inf:
         raise ConfigError(f"quantum={quantum!r} must be seconds above 0")
-    if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int) or memory < 1):
-        raise ConfigError(f"memory={memory!r} must be a number of bytes, at least 1, or None")
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
         raise ConfigError(f"threads={threads!r} must be a whole number, at least 1, or None")
 

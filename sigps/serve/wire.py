@@ -30,6 +30,7 @@ from sigps.model.fields import NO_VERTEX
 __all__ = [
     "LARGEST_FRAME",
     "FrameError",
+    "NoServerError",
     "connected",
     "default_socket",
     "error_of",
@@ -51,11 +52,16 @@ class FrameError(Exception):
     """What came is no frame."""
 
 
+class NoServerError(ConfigError):
+    """Nobody listens at a socket."""
+
+
 def connected(path: str) -> socket.socket:
     """Return a socket that is connected to a server of this user.
 
     Raises:
-        ConfigError: If none listens there, or it is another user's.
+        NoServerError: If none listens there.
+        ConfigError: If it is another user's.
     """
     found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -63,7 +69,7 @@ def connected(path: str) -> socket.socket:
     except OSError as error:
         found.close()
         why = "the path is too long for a socket" if error.errno is None else error.strerror
-        raise ConfigError(
+        raise NoServerError(
             f"no server of jobs at {path} ({why}): start one with sigps serve pool.yaml"
         ) from None
     if (owner := peer_uid(found)) != os.getuid():

@@ -64,6 +64,7 @@ def test_two_ranks_write_one_file_of_each_kind_about_all(job: Path) -> None:
     ("options", "problem"),
     [
         (["--report", "none/run.html"], "there is no folder none"),
+        (["--report", "run.pdf"], "the page is HTML"),
         (["--set", "params={}", "--set", "many.source=[1, 2]", "--report", "run.html"], "is about one run"),
         (
             ["--set", "program=sigps.apps:betweenness", "--set", "params={}", "--timeline", "t.json"],

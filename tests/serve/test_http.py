@@ -203,7 +203,8 @@ def test_a_password_that_a_browser_keeps_changes_nothing(server: Server) -> None
         ("GET", "/jobs/99999", b"", 400, "there is no job 99999"),
         ("GET", "/jobs/0?seconds=nan", b"", 400, "must be 0 to 10"),
         ("POST", "/jobs/0/result", b"", 400, "not one of suspend, resume"),
-        ("PUT", "/jobs", b"", 405, ""),
+        ("PUT", "/jobs", b"", 405, "nothing answers PUT '/jobs'"),
+        ("GET", "/job", b"", 404, "nothing answers GET '/job'; there are /, /graphs, /jobs, "),
         ("GET", "/../../etc/passwd", b"", 404, ""),
     ],
 )
@@ -211,7 +212,7 @@ def test_garbage_is_refused(client: Any, method: str, path: str, body: bytes, st
     submitted(client, program="sigps.apps:WCC")
     reply = client.request(method, path, content=body)
     assert reply.status_code == status, reply.text
-    assert text in reply.text
+    assert text in reply.json()["text"]
 
 
 def test_garbage_on_the_port_closes_its_own_connection(server: Server, client: Any) -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -116,6 +116,16 @@ def test_what_outlives_three_workers_is_given_up(served: Served) -> None:
     with pytest.raises(ConfigError, match="job 0 is gone"):
         named.result(60)
     assert served.client.submit(WCC(), "rmat").result(60).supersteps > 0
+
+
+def test_who_waits_for_a_job_that_is_gone_hears_how_its_worker_ended(served: Served) -> None:
+    job = served.client.submit(ENDLESS, "rmat")
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(job.result, 60)
+        time.sleep(0.5)  # it asks by then
+        served.kill_worker()
+        with pytest.raises(ConfigError, match="job 0 is gone: the server's worker was killed by SIGKILL"):
+            waiting.result()
 
 
 def test_when_the_supervisor_is_killed_its_worker_ends_too(served: Served) -> None:

@@ -93,7 +93,7 @@ def write_edge_list(
     require_readable_ids(graph, delimiter, blanks=is_csv or ".tsv" in name)
     if graph.report.isolated and vertices_path is None:
         logging.getLogger(__name__).warning(
-            "%s: %d isolated vertices have no line in an edge list; vertices_path= writes all ids",
+            "%s: %d isolated vertices have no line in an edge list: vertices_path=, or convert --vertices",
             path,
             graph.report.isolated,
         )

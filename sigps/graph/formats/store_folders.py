@@ -204,7 +204,8 @@ def write_parts(
             write=lambda aside: write_next([*asides, aside]),
             finish=finish,
             problem=lambda error: GraphError(
-                f"folder {folder} of the store cannot be written: {error}. Check it, its rights and its disk"
+                f"folder {folder} of the store cannot be written: {error.strerror or error}. "
+                "Check it, its rights and its disk"
             ),
         )
         return written[0]

@@ -120,7 +120,8 @@ def write_store(
         write=write,
         finish=finish,
         problem=lambda error: GraphError(
-            f"the store cannot be written: {error}. Check the folder, its rights and the disk"
+            f"{folder}: the store cannot be written: {error.strerror or error}. "
+            "Check the folder, its rights and the disk"
         ),
     )
 

@@ -129,7 +129,7 @@ def batches_of(data: Any) -> Any:
 
 def _collected(data: Any) -> Any:
     """Return the Arrow table of a data frame that has no Arrow stream: of a lazy one, or of Dask, Modin, PySpark."""
-    problem = f"from_arrow takes a table of pyarrow, or a data frame, not {type(data).__name__}"
+    problem = f"a graph is made of a table of pyarrow, or of a data frame, not of {type(data).__name__}"
     try:
         import narwhals
     except ImportError as error:

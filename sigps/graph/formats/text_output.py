@@ -59,7 +59,7 @@ def write_text(path: PathLike, group: Group, head: str, texts: Iterable[bytes]) 
     parts = [whole.with_name(scratch + str(rank)) for rank in range(group.size)]
     begin = [head.encode()] if group.rank == 0 else []
     try:
-        raise_together(_write_part(parts[group.rank], whole.suffix, itertools.chain(begin, texts)), group)
+        raise_together(_write_part(parts[group.rank], whole, itertools.chain(begin, texts)), group)
         raise_together(_join(parts, whole) if group.rank == 0 else None, group)
     finally:
         with contextlib.suppress(OSError):
@@ -175,12 +175,15 @@ def format_fields(values: NDArray[Any]) -> Letters:
     return np.ascontiguousarray(values).view(np.uint8).reshape(-1, values.dtype.itemsize)
 
 
-def _write_part(part: Path, suffix: str, texts: Iterable[bytes]) -> Exception | None:
-    """Write texts to a file; return the error, if any. Iterates over all texts even then: that may be collective."""
+def _write_part(part: Path, whole: Path, texts: Iterable[bytes]) -> Exception | None:
+    """Write texts to a part of a file; return the error, if any.
+
+    Iterates over all texts even then: that may be collective.
+    """
     error: OSError | None = None
     with contextlib.ExitStack() as stack:
         try:
-            file = stack.enter_context(_opened(part, suffix))
+            file = stack.enter_context(_opened(part, whole.suffix))
         except OSError as raised:
             error = raised
         for text in texts:
@@ -193,7 +196,7 @@ def _write_part(part: Path, suffix: str, texts: Iterable[bytes]) -> Exception | 
             stack.close()
         except OSError as raised:
             error = error or raised
-    return None if error is None else _unwritable(error)
+    return None if error is None else _unwritable(whole, error)
 
 
 def _join(parts: list[Path], whole: Path) -> Exception | None:
@@ -204,12 +207,15 @@ def _join(parts: list[Path], whole: Path) -> Exception | None:
                     shutil.copyfileobj(more, joined, 1 << 24)
         os.replace(parts[0], whole)
     except OSError as error:
-        return _unwritable(error)
+        return _unwritable(whole, error)
     return None
 
 
-def _unwritable(error: OSError) -> GraphError:
-    problem = GraphError(f"the file cannot be written: {error}. Check the folder, its rights and the disk")
+def _unwritable(path: Path, error: OSError) -> GraphError:
+    why = error.strerror or error
+    problem = GraphError(
+        f"{path}: the file cannot be written: {why}. Check the folder, its rights and the disk"
+    )
     problem.__cause__ = error
     return problem
 

@@ -325,7 +325,7 @@ class TestUnwritable:
                 return str(error)
 
         for problem in run_ranks(size, try_to_write):
-            assert "the file cannot be written" in problem
+            assert "missing/g.graph: the file cannot be written: No such file or directory. Check" in problem
 
     @pytest.mark.parametrize("write", WRITERS)
     def test_a_folder_in_the_way(self, battery, tmp_path, write):
