@@ -24,6 +24,7 @@ from pydantic_core import ErrorDetails
 
 from sigps.engine.table import device_names
 from sigps.errors import ConfigError, nearest
+from sigps.host_memory import bytes_of
 from sigps.job.yaml_source import Source, override, read_yaml
 
 __all__ = ["GraphSection", "JobConfig", "Section", "check_job", "load_job", "load_options", "validated"]
@@ -154,6 +155,18 @@ def _asynchronous(value: Any) -> Any:
     raise ValueError("must be true, false or auto")
 
 
+def _bytes(value: Any) -> Any:
+    try:
+        bytes_of(value, "it")
+    except ConfigError as error:
+        raise ValueError(str(error)[str(error).index("must be") :]) from None
+    return value
+
+
+Bytes = Annotated[Any, AfterValidator(_bytes)]
+"""A number of bytes above 0, or a text such as `8GB`; kept as it was given."""
+
+
 class EngineSection(Section):
     """The engine: arguments of `sigps.run` of the same names."""
 
@@ -167,8 +180,8 @@ class EngineSection(Section):
     threads: Count | None = None
     trace: list[VertexId] | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    host_memory: int | str | None = None
-    device_memory: int | str | None = None
+    host_memory: Bytes | None = None
+    device_memory: Bytes | None = None
     stream: Literal["auto", "always", "never"] = "auto"
     transfer: Literal["auto", "bulk", "rows"] = "auto"
     tiles: Literal["auto", "always", "never"] = "auto"

@@ -63,8 +63,8 @@ def pool(
         devices: `"cpu"`, `"cuda"`, `"python"`, or `"auto"`: the GPU where there is one, else CPU cores. Several run
             jobs at the same time, one job on one of them: `["cuda", "cuda"]` are the first two GPUs, each of which
             gets the graphs of its jobs; of `["cpu", "cpu"]` each has half of the cores.
-        memory: Bytes that graphs and jobs on a device may take, also as a text such as `"8GB"`; None for what is available now. A job that does not fit
-            waits.
+        memory: Bytes that graphs and jobs on a device may take, or a text such as `"8GB"`; None for what is available
+            now. A job that does not fit waits.
         quantum: Seconds of a lease.
         turns: Which job is next: `"fair_share"` by weights of tenants, `"round_robin"`, `"least_attained"`.
         placing: Which device a job gets: `"least_memory"`, `"round_robin"` or `"weighted_times"`.

@@ -13,7 +13,7 @@ from pydantic import Field, field_validator
 
 from sigps.errors import ConfigError
 from sigps.host_memory import bytes_of
-from sigps.job.config import Count, GraphSection, Section, check_job, validated
+from sigps.job.config import Bytes, Count, GraphSection, Section, check_job, validated
 from sigps.job.importing import import_program
 from sigps.job.yaml_source import Source, read_yaml
 from sigps.model.vertex import Vertex
@@ -30,10 +30,10 @@ class OwnCodeSection(Section):
     With `gpu_memory` it runs on a GPU, of which it may take so much; with `ranks` a process on each of so many devices.
     """
 
-    memory: int | str = "2GB"
+    memory: Bytes = "2GB"
     lease_seconds: Annotated[float, Field(gt=0)] = 60.0
     cpu_seconds: Count = 3600
-    gpu_memory: int | str | None = None
+    gpu_memory: Bytes | None = None
     ranks: Count = 1
 
 
@@ -45,7 +45,7 @@ class TenantSection(Section):
 
     weight: Annotated[float, Field(gt=0)] = 1.0
     jobs: Count = 64
-    memory: int | str | None = None
+    memory: Bytes | None = None
     own_code: OwnCodeSection | None = None
 
     @field_validator("own_code", mode="before")
@@ -74,7 +74,7 @@ class HttpSection(Section):
 class _Keys(Section):
     socket: str | None = None
     devices: str | list[str] = "auto"
-    memory: int | str | None = None
+    memory: Bytes | None = None
     quantum: Annotated[float, Field(gt=0)] = 0.01
     turns: Literal["fair_share", "round_robin", "least_attained"] = "fair_share"
     placing: Literal["least_memory", "round_robin", "weighted_times"] = "least_memory"
@@ -84,7 +84,7 @@ class _Keys(Section):
     programs: list[str] = ["sigps.apps:*"]
     tenants: dict[str, TenantSection] = {}
     default: TenantSection | None = TenantSection()
-    results: int | str = "1GB"
+    results: Bytes = "1GB"
     snapshots: str | None = None
     page: str | None = None
     metrics: str | None = None
@@ -143,15 +143,8 @@ def read_pool_file(path: str | Path, socket: str | None = None) -> PoolFile:
     others_refused = "default" in source.data and source.data["default"] is None
     keys = validated(_Keys, source, {k: v for k, v in source.data.items() if v is not None})
     folder = path.resolve().parent
-    for name, tenant in {**keys.tenants, "default": keys.default or TenantSection()}.items():
-        if tenant.memory is not None:
-            bytes_of(tenant.memory, f"{path}: memory of tenant {name}")
-        if tenant.own_code is not None:
-            bytes_of(tenant.own_code.memory, f"{path}: memory of own_code of tenant {name}")
-            if tenant.own_code.gpu_memory is not None:
-                bytes_of(tenant.own_code.gpu_memory, f"{path}: gpu_memory of own_code of tenant {name}")
     where = default_socket() if keys.socket is None else str(folder / Path(keys.socket).expanduser())
-    memory = None if keys.memory is None else bytes_of(keys.memory, f"{path}: memory")
+    memory = None if keys.memory is None else bytes_of(keys.memory, "memory")
     snapshots = None if keys.snapshots is None else str(folder / Path(keys.snapshots).expanduser())
     options = keys.model_dump(include={"devices", "quantum", "turns", "placing", "lanes", "threads"})
     options |= {"memory": memory, "snapshots": snapshots}
@@ -162,7 +155,7 @@ def read_pool_file(path: str | Path, socket: str | None = None) -> PoolFile:
         programs=_programs(keys.programs, folder),
         tenants=keys.tenants,
         others=None if others_refused else keys.default,
-        result_bytes=bytes_of(keys.results, f"{path}: results"),
+        result_bytes=bytes_of(keys.results, "results"),
         page=None if keys.page is None else str(folder / Path(keys.page).expanduser()),
         metrics=None if keys.metrics is None else str(folder / Path(keys.metrics).expanduser()),
         every=keys.every,

@@ -155,13 +155,13 @@ def test_all_mistakes_at_once_with_their_places(write: Write) -> None:
         write(
             "program: 7\n"
             "graph: {path: g, formt: snap, pth: h, ids: strings}\n"
-            "engine: {devise: cpu, max_supersteps: many}\n"
+            "engine: {devise: cpu, max_supersteps: many, host_memory: lots}\n"
             "ouput: {}\n"
         ),
         "engine.direction=pul",
     )
     lines = text.splitlines()
-    assert "8 problems" in lines[0]
+    assert "9 problems" in lines[0]
     assert lines[1:] == [
         "  line 1: program is 7, but it must be text",
         "  line 2: graph.ids is 'strings'; did you mean 'string'? It must be one of int, string",
@@ -172,6 +172,8 @@ def test_all_mistakes_at_once_with_their_places(write: Write) -> None:
         "  line 3: engine.max_supersteps is 'many', but it must be a whole number",
         "  --set engine.direction=pul: engine.direction is 'pul'; did you mean 'pull'? "
         "It must be one of auto, push, pull",
+        "  line 3: engine.host_memory is 'lots', but it must be bytes above 0: a whole number, or a text such "
+        "as '8GB' or '512MiB'",
         "  line 3: engine.devise (value 'cpu') is no known key; did you mean 'device'? engine has device, "
         "max_supersteps, deterministic, schedule, direction, precision, asynchronous, threads, trace, seed, "
         "host_memory, device_memory, stream, transfer, tiles",

@@ -224,7 +224,8 @@ def test_results_that_are_too_many_are_forgotten(tmp_path: Path) -> None:
         ("grafs: {}", "no known key; did you mean 'graphs'"),
         ("tenants: {ada: {weigt: 1}}", "did you mean 'weight'"),
         ("graphs: {a: {path: x, generator: {path: {n: 1}}}}", "both 'path' and 'generator'"),
-        ("memory: much", "must be bytes above 0"),
+        ("memory: much", "line 2: memory is 'much', but it must be bytes above 0"),
+        ("tenants: {ada: {memory: 0}}", "tenants.ada.memory is 0, but it must be bytes above 0"),
         ("programs: [none_such:A]", "no module 'none_such'"),
     ],
 )
