@@ -110,11 +110,14 @@ def _folder(variable: str, name: str) -> Path:
 @pytest.fixture
 def _little_is_divided(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let threads share what one would do alone: small supersteps, lists and pushes."""
+    from sigps.engine.cpu import edge_commit, message_lists, records, work
     from sigps.engine.cpu import engine as in_memory
     from sigps.engine.cpu import push as scatter
-    from sigps.engine.cpu import work
 
     monkeypatch.setattr(in_memory, "most_work_alone", lambda num_threads: -1)
+    monkeypatch.setattr(records, "_WORTH_A_PART", 100)
+    monkeypatch.setattr(edge_commit, "_WORTH_A_PART", 100)
+    monkeypatch.setattr(message_lists, "_WORTH_SHARING", 50)
     monkeypatch.setattr(work, "_WORTH_SPLITTING", 10)
     monkeypatch.setattr(scatter, "_DIRECT_EDGES", 0)
     monkeypatch.setattr(scatter, "_THREADS_FOR_BINS", 2)

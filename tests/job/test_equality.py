@@ -23,9 +23,9 @@ from sigps.compiler.frontend.analysis import analyse
 
 
 def ways_for(program: str, graph: str) -> list[Way]:
-    """A third of the ways, another for the next program and the next graph; all on the richest graph."""
+    """A sixth of the ways, another for the next program and the next graph; all on the richest graph."""
     turn = list(PROGRAMS).index(program) + NAMES.index(graph)
-    return WAYS if graph == "skewed" else WAYS[turn % 3 :: 3]
+    return WAYS if graph == "skewed" else WAYS[turn % 6 :: 6]
 
 
 @pytest.mark.parametrize("graph", NAMES)
@@ -66,7 +66,7 @@ def test_what_the_programs_compute_is_more_than_their_initial_values() -> None:
     """A program that did nothing would agree with itself on every way."""
     for name, made in PROGRAMS.items():
         program = made(0) if callable(made) else made
-        result = run(program, BATTERY["skewed"].build(), device="python")
+        result = run(program, BATTERY["skewed"].build(), device="cpu")  # which equals the judge, above
         for field in program.declaration.states:
             assert (result[field.name] != np.asarray(field.default)).any(), (name, field.name)
 
