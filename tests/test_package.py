@@ -20,7 +20,7 @@ SETTINGS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
 
 def in_new_process(code: str) -> str:
     return subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=240
     ).stdout
 
 

@@ -586,7 +586,7 @@ def test_three_ranks_write_three_parts_and_rank_0_prints(job: Path, tmp_path: Pa
 
 @pytest.mark.mpi
 def test_a_mistake_is_reported_once_by_all_ranks(job: Path) -> None:
-    for settings, code in (("engine.devise=cpu", 2), ("params.source=99", 1), ("graph.path=absent", 1)):
+    for settings, code in (("engine.devise=cpu", 2), ("params.source=99", 1)):
         ended = mpirun(3, "run", job, "--set", settings)
         assert ended.code == code
         assert ended.err.count("error: ") == 1

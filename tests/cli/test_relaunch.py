@@ -206,9 +206,8 @@ def test_a_wrong_job_is_not_tried_again(folder: Path) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("option", [("--ranks", 2), ("--retries", 1)])
-def test_a_launcher_in_a_launcher_is_refused(option: tuple[str, int], folder: Path, mpirun: str) -> None:
-    outcome = sigps_run(folder, *option, under=(mpirun, "-n", "2"))
+def test_a_launcher_in_a_launcher_is_refused(folder: Path, mpirun: str) -> None:
+    outcome = sigps_run(folder, "--ranks", 2, under=(mpirun, "-n", "2"))
     assert outcome.code == 2
     assert outcome.err.count("leave mpirun out") == 1
 

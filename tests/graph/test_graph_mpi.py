@@ -63,8 +63,7 @@ def assert_rows(spread: Graph, alone: Graph) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("size", [2, 3])
-def test_the_battery_under_mpirun(size, tmp_path):
+def test_the_battery_under_mpirun(tmp_path):
     pytest.importorskip("mpi4py", reason="mpi4py is not installed: pip install 'sigps[mpi]'")
     if not MPIRUN.exists():
         pytest.skip(f"no {MPIRUN}: pip install 'sigps[mpi]'")
@@ -75,7 +74,7 @@ def test_the_battery_under_mpirun(size, tmp_path):
         f"check_graphs(world(), pathlib.Path({str(tmp_path)!r}))\n"
         "sys.stdout.write('equal\\n')\n"
     )
-    command = [str(MPIRUN), "-n", str(size), sys.executable, "-W", "error", "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    command = [str(MPIRUN), "-n", "3", sys.executable, "-W", "error", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["equal"] * size
+    assert done.stdout.splitlines() == ["equal"] * 3

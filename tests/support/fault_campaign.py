@@ -40,7 +40,7 @@ from processes import is_running
 from sigps import read_result
 from sigps.errors import OutputError
 
-LIMIT_SECONDS = 60.0
+LIMIT_SECONDS = 120.0
 RANKS = 3
 FILE_EVENTS = ("fsync", "replace")
 WAYS = ("SIGKILL", "SIGSTOP", "exit", "raise", "SIGSEGV", "launcher")

@@ -84,7 +84,7 @@ class _Meeting:
     """Numbers of all ranks, of each the same count, between two barriers."""
 
     def __init__(self, size: int) -> None:
-        self._barrier = threading.Barrier(size, timeout=60)
+        self._barrier = threading.Barrier(size, timeout=300)
         self._rows: dict[int, list[int]] = {}
 
     def sum(self, rank: int, numbers: list[int]) -> list[int]:

@@ -68,7 +68,7 @@ class SharedValues:
     def __init__(self, size: int) -> None:
         self.size = size
         self._values: list[Any] = [None] * size
-        self._barrier = threading.Barrier(size, timeout=60)
+        self._barrier = threading.Barrier(size, timeout=300)
 
     def exchange(self, rank: int, verb: str, value: Any) -> list[Any]:
         self._values[rank] = (verb, copy.deepcopy(value))  # a sender may go on and change what it sent

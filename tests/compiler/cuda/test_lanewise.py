@@ -48,7 +48,7 @@ class Lanes:
     """The functions of `warp_neighbors.cuh`, among threads in the place of lanes; found by sets, not by bisection."""
 
     def __init__(self) -> None:
-        self._barrier = threading.Barrier(LANES, timeout=60)
+        self._barrier = threading.Barrier(LANES, timeout=300)
         self._said: list[Any] = [None] * LANES
         self._own = threading.local()
 

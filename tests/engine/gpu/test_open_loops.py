@@ -148,7 +148,7 @@ def test_ctrl_c_ends_a_loop_on_a_gpu(scale: int, tmp_path: Path) -> None:
         while (line := process.stdout.readline()) != "interrupted\n":
             assert "does a loop of it end?" in line
             assert time.monotonic() - begun < 60
-        assert process.communicate(timeout=60)[0] == "converged\n"
+        assert process.communicate(timeout=240)[0] == "converged\n"
     finally:
         process.kill()
     assert process.returncode == 0

@@ -86,7 +86,7 @@ class Warp:
     """Threads in the place of lanes, which run the kernel's own code and wait for each other in Python."""
 
     def __init__(self) -> None:
-        self._barrier = threading.Barrier(LANES, timeout=60)
+        self._barrier = threading.Barrier(LANES, timeout=300)
         self._said: list[Any] = [None] * LANES
         self._of_thread = threading.local()
         self._library = host_library(SOURCE)
