@@ -49,7 +49,7 @@ def superstep_charts(columns: Mapping[str, Sequence[Any]], roof: float | None = 
 def _over_supersteps(alt: Any, name: str, number: str, num_rows: int, roof: float | None) -> dict[str, Any]:
     is_ratio = name == "imbalance"
     x = alt.X(
-        "superstep:Q", title="superstep", axis=alt.Axis(tickMinStep=1, tickCount=6, format=",", grid=False)
+        "superstep:Q", title="superstep", axis=alt.Axis(tickMinStep=1, tickCount=6, format=",d", grid=False)
     )
     y = alt.Y(
         f"{name}:Q",

@@ -88,7 +88,7 @@ def figures(
     messages = sum(s.messages for s in result.stats)
     return {
         "program": type(record.program).__name__,
-        "doc": (type(record.program).__doc__ or "").strip().split("\n")[0],
+        "doc": (type(record.program).__doc__ or "").strip().split("\n")[0].replace("`", ""),
         "params": {name: repr(value) for name, value in record.program.params.items()},
         "began": datetime.fromtimestamp(record.began).astimezone().isoformat(timespec="seconds"),
         "reason": result.reason,

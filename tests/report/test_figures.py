@@ -24,7 +24,7 @@ STAR = Graph.from_edges([0, 0, 0], [1, 2, 3])
 
 
 class Endless(Vertex, message=int):
-    """It never ends."""
+    """It `never` ends."""
 
     size: Param[int] = 2
     seen: State[int] = 0

@@ -13,6 +13,9 @@ from browsers import Opened, chromium
 import sigps
 from sigps import ConfigError, OutputError
 from sigps.apps import BFS, PageRank
+from sigps.engine.stats import SuperstepStats
+from sigps.report.charts import superstep_charts
+from sigps.report.figures import superstep_columns
 from sigps.report.page import Report
 
 LARGEST = 1_500_000
@@ -120,6 +123,16 @@ def test_figures_on_the_page_are_the_statistics(browser: Any, result: sigps.Resu
     assert opened.page.locator("canvas").count() == 5  # time, active, messages, traffic; degrees
     drawn = "c => new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size > 8"
     assert all(opened.page.eval_on_selector_all("canvas", f"all => all.map({drawn})"))
+
+
+def test_supersteps_are_counted_in_whole_numbers() -> None:
+    vl_convert = pytest.importorskip("vl_convert")
+    columns = superstep_columns([SuperstepStats(s, "pull", 5, 7, 0, 0.25, 1.0) for s in range(78)])
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    for chart in superstep_charts(columns):
+        drawn = vl_convert.vegalite_to_svg({**chart["spec"], "data": {"values": rows}})
+        assert ">20</text>" in drawn
+        assert "e+1" not in drawn
 
 
 def test_a_press_sorts_the_table(browser: Any, result: sigps.Result, tmp_path: Path) -> None:
