@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,8 +76,13 @@ def prepare(job: JobConfig, *, group_size: int = 1) -> Vertex | Callable[..., Re
 def load_graph(job: JobConfig, group: Group | None = None) -> Graph:
     """Load or generate the job's graph, on the device that the job names. Collective."""
     from sigps.graph.building.place import building_on
+    from sigps.group import launched_rank
+    from sigps.report.progress import live_wait
 
-    with building_on(_builder(job.engine.device)):
+    paths, generator = job.graph.paths, job.graph.generator
+    what = f"generating {next(iter(generator))}" if generator else f"reading {', '.join(paths)}"
+    rank = launched_rank(os.environ) if group is None else group.rank
+    with live_wait(what, rank=rank), building_on(_builder(job.engine.device)):
         if job.graph.path is not None:
             from sigps.graph.load import load
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,7 @@ import click
 
 from sigps.cli.checks import load_option
 from sigps.errors import ConfigError, nearest
+from sigps.group import launched_rank
 
 if TYPE_CHECKING:
     from sigps.graph import Graph
@@ -70,11 +73,13 @@ def generate(
     settings = override(Source("options", {}, {}), options, flag="--opt").data
     write = _writer(output, packed=packed, order=order, folders=folders)
     may_be_drawn = packed and order == "degree" and memory is None
-    report = write_by_degree(name, [output, *folders], **settings) if may_be_drawn else None
+    with _waiting(f"generating {name}"):
+        report = write_by_degree(name, [output, *folders], **settings) if may_be_drawn else None
     if report is not None:
         click.echo(f"{report}\nwrote {', '.join([output, *folders])}")
         return
-    graph = generate_graph(name, memory=memory, scratch=Path(output).resolve().parent, **settings)
+    with _waiting(f"generating {name}"):
+        graph = generate_graph(name, memory=memory, scratch=Path(output).resolve().parent, **settings)
     _write(graph, output, write, folders=folders)
 
 
@@ -108,7 +113,8 @@ def convert(
 
     settings = load_options(options)
     write = _writer(target, packed=packed, order=order, folders=folders)
-    graph = load(sources, memory=memory, scratch=Path(target).resolve().parent, **settings)
+    with _waiting(f"reading {', '.join(sources)}"):
+        graph = load(sources, memory=memory, scratch=Path(target).resolve().parent, **settings)
     _write(graph, target, write, vertices, folders)
 
 
@@ -127,7 +133,8 @@ def info(paths: tuple[str, ...], verify: bool, options: tuple[str, ...]) -> None
     settings = load_options(options)
     if verify and not Path(paths[0]).is_dir():
         raise ConfigError(f"--verify: {paths[0]} is no native store: only a .sigps folder holds checksums")
-    graph = open_store(paths, verify="full") if verify else load(paths, **settings)
+    with _waiting(f"reading {', '.join(paths)}"):
+        graph = open_store(paths, verify="full") if verify else load(paths, **settings)
     _print_info(graph, paths)
     if verify:
         _say(graph, "every checksum is right")
@@ -154,8 +161,18 @@ def partition(paths: tuple[str, ...], num_parts: int, method: str, options: tupl
     from sigps.graph.partitioning.report import measure
     from sigps.job.config import load_options
 
-    graph = load(paths, **load_options(options))
-    _say(graph, str(measure(graph, divide(graph, num_parts, method))))
+    settings = load_options(options)
+    with _waiting(f"dividing {', '.join(paths)}"):
+        graph = load(paths, **settings)
+        report = measure(graph, divide(graph, num_parts, method))
+    _say(graph, str(report))
+
+
+def _waiting(what: str) -> AbstractContextManager[None]:
+    """Show what is done in a terminal."""
+    from sigps.report.progress import live_wait
+
+    return live_wait(what, rank=launched_rank(os.environ))
 
 
 def _writer(
@@ -206,7 +223,8 @@ def _write(
     from sigps.graph.formats.text_output import write_vertices
 
     _say(graph, str(graph.report))
-    write(graph, path)
+    with _waiting(f"writing {path}"):
+        write(graph, path)
     if graph.vertex_columns and vertices_path is None and not is_store(Path(path)):
         names = ", ".join(graph.vertex_columns)
         _say(

@@ -26,6 +26,7 @@ def run_runs(job: JobConfig, program: Vertex, graph: Graph, faults: Faults, out:
 
     with spent_on("import"):
         from sigps.job.many import run_many
+        from sigps.report.progress import live_wait
 
     varied = {name: _values(values, graph) for name, values in (job.many or {}).items()}
     options: dict[str, Any] = {
@@ -34,7 +35,9 @@ def run_runs(job: JobConfig, program: Vertex, graph: Graph, faults: Faults, out:
         "transport": job.exchange.transport,
         "faults": faults,
     }
-    results = run_many(program, graph, reduce=job.output.reduce, **(options | varied))
+    num_runs = max((len(values) for values in varied.values()), default=0)
+    with live_wait(f"running {type(program).__name__} {num_runs:,} times", rank=graph.group.rank):
+        results = run_many(program, graph, reduce=job.output.reduce, **(options | varied))
     with spent_on("answer"):
         _print_and_write(job, results, graph, out)
 
@@ -61,8 +64,10 @@ def run_function(job: JobConfig, function: Callable[..., Result], graph: Graph, 
     from sigps.account import spent_on
     from sigps.cli.checks import given_options
     from sigps.job.result import Result
+    from sigps.report.progress import live_wait
 
-    result = function(graph, **given_options(job))
+    with live_wait(f"running {job.program}", rank=graph.group.rank):
+        result = function(graph, **given_options(job))
     if not isinstance(result, Result):
         raise ConfigError(
             f"{job.program} returned {result!r:.80}, and a job's function returns a sigps.Result"

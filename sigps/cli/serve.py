@@ -28,14 +28,19 @@ def serve(pool_file: str, socket: str | None) -> int:
     from sigps.serve.pool_file import read_pool_file
     from sigps.serve.supervisor import keep_serving
 
-    def announce(server: Server, is_ending: bool) -> None:
+    file = read_pool_file(pool_file, socket)
+
+    def announce(server: Server | None, is_ending: bool) -> None:
+        if server is None:
+            click.echo(f"reading {', '.join(file.graphs) or 'no graphs'}", err=True)
+            return
         if is_ending:
             click.echo("ending: jobs with a name are suspended, others cancelled before their next lease")
             return
         also = f" and {server.http.address} (token in {server.http.token_path})" if server.http else ""
         click.echo(f"serving {', '.join(server.file.graphs)} at {server.file.socket}{also}; Ctrl-C ends it")
 
-    keep_serving(read_pool_file(pool_file, socket), announce)
+    keep_serving(file, announce)
     return 0
 
 

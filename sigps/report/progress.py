@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from sigps.account import seconds_text
 from sigps.engine.stats import SuperstepStats
 
-__all__ = ["OnProgress", "is_notebook", "live_progress", "progress_text"]
+__all__ = ["OnProgress", "is_notebook", "live_progress", "live_wait", "progress_text"]
 
 OnProgress = Callable[[Sequence[SuperstepStats]], None]
 """What `sigps.run(progress=)` calls, on rank 0, with all statistics so far."""
@@ -35,6 +35,26 @@ def live_progress(max_supersteps: int | None = None, *, rank: int = 0) -> Iterat
     else:
         with _in_terminal(max_supersteps) as show:
             yield show
+
+
+@contextlib.contextmanager
+def live_wait(what: str, *, rank: int = 0) -> Iterator[None]:
+    """Show in a terminal what is done, and for how long already, while the block runs; it vanishes afterwards.
+
+    Nothing is shown off rank 0, and where standard error is no terminal.
+    """
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    stderr = Console(stderr=True)
+    if rank != 0 or not stderr.is_terminal:
+        yield
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=stderr, transient=True) as line:
+        line.add_task(escape(what), total=None)
+        yield
 
 
 def progress_text(

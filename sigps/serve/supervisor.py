@@ -37,12 +37,13 @@ _TRIES = 3
 _PR_SET_PDEATHSIG = 1
 
 
-def keep_serving(file: PoolFile, announce: Callable[[Server, bool], None]) -> None:
+def keep_serving(file: PoolFile, announce: Callable[[Server | None, bool], None]) -> None:
     """Serve until SIGINT or SIGTERM, in a worker, and in others where that dies.
 
     Args:
         file: What to serve.
-        announce: Called in each worker when it answers, and, with True, when it is to end.
+        announce: Called with None before graphs are read; in each worker when it answers, and, with True, when it is
+            to end.
 
     Raises:
         ConfigError: If another server has the socket, or something else lies there.
@@ -56,6 +57,7 @@ def keep_serving(file: PoolFile, announce: Callable[[Server, bool], None]) -> No
 
     kept = Kept(secrets.token_hex(8))
     with listening(file.socket) as listener, _forwarding() as forward:
+        announce(None, False)
         while True:
             ours, theirs = socket.socketpair()
             sys.stdout.flush()
@@ -103,7 +105,7 @@ def _work(
     listener: socket.socket,
     notes: socket.socket,
     kept: Kept,
-    announce: Callable[[Server, bool], None],
+    announce: Callable[[Server | None, bool], None],
 ) -> NoReturn:
     """Be a worker, and end this process."""
     code, parent = 1, os.getppid()

@@ -12,7 +12,7 @@ import sigps
 from sigps import ConfigError, Graph
 from sigps.apps import PageRank
 from sigps.engine.stats import SuperstepStats
-from sigps.report.progress import live_progress, progress_text
+from sigps.report.progress import live_progress, live_wait, progress_text
 
 STATS = [SuperstepStats(s, "pull", 7, 1000, 0, 0.1, 1.0) for s in range(5)]
 RING = Graph.from_edges([0, 1, 2], [1, 2, 0])
@@ -43,8 +43,21 @@ def test_a_terminal_shows_a_line(capsys: pytest.CaptureFixture[str], monkeypatch
         assert show is None
 
 
+def test_a_terminal_shows_what_is_waited_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "200")
+    with live_wait("reading [a].csv"):
+        pass
+    assert "reading [a].csv" in capsys.readouterr().err
+    with live_wait("reading a.csv", rank=1):
+        pass
+    assert capsys.readouterr() == ("", "")
+
+
 def test_a_file_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with live_progress() as show:
+    with live_progress() as show, live_wait("reading a.csv"):
         assert show is None
     assert capsys.readouterr() == ("", "")
 
