@@ -31,8 +31,6 @@ __all__ = [
     "splitmix64_int",
     "subkey",
     "threshold",
-    "uniforms",
-    "unpermute",
 ]
 
 GOLDEN = 0x9E3779B97F4A7C15
@@ -90,13 +88,8 @@ def random_bits(counters: ArrayLike, lane: int, seed: int) -> NDArray[np.uint64]
     return splitmix64(words)
 
 
-def uniforms(bits: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """Return the top 53 bits as a float in [0, 1)."""
-    return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-
 def threshold(probability: float) -> int:
-    """Return t such that `uniforms(bits) < probability` is exactly `bits >> 11 < t`."""
+    """Return t such that `(bits >> 11) * 2**-53 < probability` is exactly `bits >> 11 < t`."""
     return math.ceil(probability * 2.0**53)
 
 
@@ -134,12 +127,14 @@ def permute(values: NDArray[np.int64], size: int, key: int | NDArray[np.uint64])
         >>> permute(np.arange(5), 5, key=1).tolist()
         [0, 1, 3, 2, 4]
     """
-    return _walk(values, size, key, range(FEISTEL_ROUNDS))
-
-
-def unpermute(values: NDArray[np.int64], size: int, key: int | NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return the values that `permute`, with the same size and key, maps to these."""
-    return _walk(values, size, key, range(FEISTEL_ROUNDS - 1, -1, -1))
+    num_bits = max(size - 1, 0).bit_length()
+    words = _feistel(values.astype(np.uint64), num_bits, key)
+    outside = np.flatnonzero(words >= np.uint64(size))
+    while outside.size:
+        keys = key if isinstance(key, int) else key[outside]
+        words[outside] = _feistel(words[outside], num_bits, keys)
+        outside = outside[words[outside] >= np.uint64(size)]
+    return words.view(np.int64)
 
 
 def round_key(key: int, number: int) -> int:
@@ -147,29 +142,14 @@ def round_key(key: int, number: int) -> int:
     return splitmix64_int(key + (number + 1) * GOLDEN)
 
 
-def _walk(
-    values: NDArray[np.int64], size: int, key: int | NDArray[np.uint64], rounds: range
-) -> NDArray[np.int64]:
-    num_bits = max(size - 1, 0).bit_length()
-    words = _feistel(values.astype(np.uint64), num_bits, key, rounds)
-    outside = np.flatnonzero(words >= np.uint64(size))
-    while outside.size:
-        keys = key if isinstance(key, int) else key[outside]
-        words[outside] = _feistel(words[outside], num_bits, keys, rounds)
-        outside = outside[words[outside] >= np.uint64(size)]
-    return words.view(np.int64)
-
-
-def _feistel(
-    words: NDArray[np.uint64], num_bits: int, key: int | NDArray[np.uint64], rounds: range
-) -> NDArray[np.uint64]:
+def _feistel(words: NDArray[np.uint64], num_bits: int, key: int | NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Permute words of `num_bits` bits: even rounds change the high half, odd rounds the low half."""
     low_bits = num_bits // 2
     low_mask = np.uint64((1 << low_bits) - 1)
     high_mask = np.uint64((1 << (num_bits - low_bits)) - 1)
     shift = np.uint64(low_bits)
     high, low = words >> shift, words & low_mask
-    for number in rounds:
+    for number in range(FEISTEL_ROUNDS):
         offset = _round_keys(key, number)
         if number % 2 == 0:
             high ^= splitmix64(low + offset) & high_mask

@@ -43,15 +43,10 @@ def test_random_bits_follow_the_written_formula(counters, lane, seed):
 
 
 @given(st.lists(WORDS, min_size=1, max_size=20), st.floats(0, 1))
-def test_threshold_compares_whole_numbers_as_uniforms_compare(words, probability):
+def test_threshold_compares_whole_numbers_as_their_fractions_compare(words, probability):
     bits = np.array(words, dtype=np.uint64)
     below = bits >> np.uint64(11) < np.uint64(rb.threshold(probability))
-    assert below.tolist() == (rb.uniforms(bits) < probability).tolist()
-
-
-def test_uniforms_stay_below_one():
-    ends = np.array([0, 2**64 - 1], dtype=np.uint64)
-    assert rb.uniforms(ends).tolist() == [0.0, 1 - 2.0**-53]
+    assert below.tolist() == [(word >> 11) * 2.0**-53 < probability for word in words]
 
 
 @given(WORDS, st.integers(1, 2**32))
@@ -74,20 +69,19 @@ def test_hash_of_a_pair_tells_pairs_and_seeds_apart():
 
 @pytest.mark.parametrize("size", [*range(20), 31, 32, 33, 1000, 65536, 65537])
 @pytest.mark.parametrize("key", [0, 1, 2**64 - 1])
-def test_permute_is_a_bijection_and_unpermute_its_inverse(size, key):
+def test_permute_is_a_bijection(size, key):
     values = np.arange(size)
     images = rb.permute(values, size, key)
     assert np.array_equal(np.sort(images), values)
-    assert np.array_equal(rb.unpermute(images, size, key), values)
 
 
 @settings(deadline=None)
 @given(st.integers(1, 2**62), st.integers(0, 2**64 - 1), st.data())
-def test_permute_of_large_sizes_stays_inside_and_can_be_undone(size, key, data):
-    values = np.array(data.draw(st.lists(st.integers(0, size - 1), max_size=10)), dtype=np.int64)
+def test_permute_of_large_sizes_stays_inside_and_keeps_values_apart(size, key, data):
+    values = np.array(data.draw(st.lists(st.integers(0, size - 1), max_size=10, unique=True)), dtype=np.int64)
     images = rb.permute(values, size, key)
     assert np.all((images >= 0) & (images < size))
-    assert np.array_equal(rb.unpermute(images, size, key), values)
+    assert np.unique(images).size == values.size
 
 
 def test_permute_takes_each_value_alone_as_among_others():
@@ -101,7 +95,6 @@ def test_permute_with_a_key_for_each_value_is_many_permutations():
     values = np.array([0, 1, 6, 6])
     expected = [int(rb.permute(values[i : i + 1], 7, int(keys[i]))[0]) for i in range(4)]
     assert rb.permute(values, 7, keys).tolist() == expected
-    assert rb.unpermute(np.array(expected), 7, keys).tolist() == values.tolist()
 
 
 def test_permute_sends_every_value_everywhere_equally_often():

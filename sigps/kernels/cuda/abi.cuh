@@ -156,7 +156,6 @@ template <int ALIGN> struct Row<0, ALIGN> : Row<1, 1> {};
 
 constexpr bool HAS_RECORD = SIGPS_RECORD_BYTES > 0;
 constexpr bool HAS_SLOTS = SIGPS_SLOTS_BYTES > 0;
-constexpr bool HAS_MESSAGE = SIGPS_MESSAGE_BYTES > 0;
 constexpr bool HAS_AGGREGATES = SIGPS_NUM_AGGREGATES > 0;
 
 using Id = SIGPS_ID;

@@ -19,7 +19,6 @@ __all__ = [
     "SENT",
     "WROTE",
     "capacity_of",
-    "offset_of",
     "structure",
 ]
 
@@ -112,17 +111,7 @@ ARGUMENTS = structure("Arguments").dtype
 """`sigps::Arguments`: fill one (`np.zeros((), ARGUMENTS)`) and pass its bytes as a kernel's parameter."""
 
 
-def offset_of(name: str, index: int = 0) -> int:
-    """Return where a field of the arguments begins, or an element of it, in bytes."""
-    return _field(name)[1] + 8 * index
-
-
 def capacity_of(name: str) -> int:
     """Return how many elements a field of the arguments has."""
-    shape = _field(name)[0].shape
+    shape = ARGUMENTS[name].shape
     return int(shape[0]) if shape else 1
-
-
-def _field(name: str) -> tuple[np.dtype[Any], int]:
-    assert ARGUMENTS.fields is not None
-    return ARGUMENTS.fields[name][:2]
