@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.errors import ConfigError
+from sigps.job.updates import is_number
 from sigps.model.vertex import Vertex
 
 __all__ = ["read_tables"]
@@ -47,19 +48,11 @@ def _read(path: Path, where: str) -> NDArray[Any]:
         lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, ValueError) as error:
         raise ConfigError(f"{where}: {path} cannot be read: {error}") from None
-    numbers = lines[1:] if lines and not _is_number(lines[0]) else lines
+    numbers = lines[1:] if lines and not is_number(lines[0]) else lines
     for number, line in enumerate(numbers, start=1 + len(lines) - len(numbers)):
-        if not _is_number(line):
+        if not is_number(line):
             raise ConfigError(
                 f"{where}: {path}, line {number}: {line!r} is no number; a table has one a line"
             )
     is_whole = all(line.lstrip("+-").isdigit() for line in numbers)
     return np.array([int(line) for line in numbers] if is_whole else [float(line) for line in numbers])
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

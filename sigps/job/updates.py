@@ -22,7 +22,7 @@ from sigps.extras import needs
 from sigps.graph.formats.structures import batches_of
 from sigps.graph.user_arrays import as_ids
 
-__all__ = ["Updates", "batch_of_rows", "read_updates"]
+__all__ = ["Updates", "batch_of_rows", "is_number", "read_updates"]
 
 Columns = dict[str, NDArray[Any]]
 
@@ -240,8 +240,8 @@ def _read_text(path: Path) -> Any:
     delimiter = next((mark for mark in ("\t", ",", "|", ";") if mark in first), " ")
     fields = [part.strip() for part in first.split(delimiter)]
     options: dict[str, Any] = {}
-    begins_with_op = fields[0].lower() in _INSERTS | _DELETES and not _is_number(fields[0])
-    if begins_with_op or all(_is_number(part) for part in fields):
+    begins_with_op = fields[0].lower() in _INSERTS | _DELETES and not is_number(fields[0])
+    if begins_with_op or all(is_number(part) for part in fields):
         names = ["op", "source", "target", "time"] if begins_with_op else ["source", "target", "weight"]
         if not 2 + begins_with_op <= len(fields) <= len(names):
             raise GraphError(
@@ -255,7 +255,8 @@ def _read_text(path: Path) -> Any:
         raise GraphError(f"updates: {path}: {error}") from None
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Tell whether a field of a text file is a number."""
     try:
         float(text)
     except ValueError:

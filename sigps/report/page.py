@@ -9,7 +9,7 @@ import importlib.resources
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sigps.errors import OutputError
 from sigps.extras import needs
@@ -17,7 +17,10 @@ from sigps.graph.degree_classes import DegreeClass
 from sigps.report.record import Finished, RunRecord
 from sigps.whole_files import write_whole
 
-__all__ = ["Report", "check_packages", "make_report"]
+if TYPE_CHECKING:
+    import jinja2
+
+__all__ = ["Report", "check_packages", "make_report", "page_environment"]
 
 
 class Report:
@@ -81,20 +84,10 @@ def check_packages() -> None:
 
 
 def _rendered(figures: Mapping[str, Any]) -> str:
-    from sigps.account import seconds_text
-    from sigps.graph.report import bytes_text
     from sigps.report.charts import DIRECTIONS, degree_chart, superstep_charts
 
-    with needs("Jinja2", "report"):
-        import jinja2
-
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    environment.filters |= {
-        "seconds": seconds_text,
-        "bytes": bytes_text,
-        "count": lambda n: f"{n:,}",
-        "si": _short,
-    }
+    environment = page_environment()
+    environment.filters["si"] = _short
     charts = superstep_charts(figures["supersteps"], figures["roof"])
     data = {
         "supersteps": figures["supersteps"],
@@ -112,6 +105,23 @@ def _rendered(figures: Mapping[str, Any]) -> str:
         script=_in_script_tag(_text("page.js")),
         library=_in_script_tag(_library()),
     )
+
+
+def page_environment() -> jinja2.Environment:
+    """Return Jinja2's environment for a page, with filters that write seconds, bytes and counts for people.
+
+    Raises:
+        ConfigError: If Jinja2 is missing.
+    """
+    from sigps.account import seconds_text
+    from sigps.graph.report import bytes_text
+
+    with needs("Jinja2", "report"):
+        import jinja2
+
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    environment.filters |= {"seconds": seconds_text, "bytes": bytes_text, "count": lambda n: f"{n:,}"}
+    return environment
 
 
 @functools.cache

@@ -7,10 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from sigps.account import seconds_text
 from sigps.errors import OutputError
-from sigps.extras import needs
-from sigps.graph.report import bytes_text
+from sigps.report.page import page_environment
 from sigps.serve.overview import Overview, Window
 from sigps.whole_files import write_whole
 
@@ -44,14 +42,8 @@ def page(overview: Overview, every: float | None = None) -> str:
     Raises:
         ConfigError: If Jinja2 is missing.
     """
-    with needs("Jinja2", "report"):
-        import jinja2
-
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    environment = page_environment()
     environment.filters |= {
-        "seconds": seconds_text,
-        "bytes": bytes_text,
-        "count": lambda n: f"{n:,}",
         "percent": lambda share: "" if share is None else f"{100 * share:.1f} %",
         "index": lambda fairness: "" if fairness is None else f"{fairness:.3f}",
         "clock": lambda at: f"{datetime.fromtimestamp(at):%Y-%m-%d %H:%M:%S}",

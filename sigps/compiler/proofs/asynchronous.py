@@ -27,7 +27,7 @@ import numpy as np
 
 from sigps.compiler.program import HALT, SENT, Asynchronous, Delivery, Monotone, VertexProgram
 from sigps.compiler.proofs import monotone
-from sigps.compiler.proofs.monotone import Guess, Key, KeyCasts, Number, all_answers, is_finite, meanings
+from sigps.compiler.proofs.monotone import Key, KeyCasts, Number, first_supersteps, is_finite, meanings
 from sigps.compiler.proofs.opaque import Functions, Superstep, Unknown, Value, call_compute, functions
 from sigps.model.fields import extreme
 from sigps.native.trees import walk
@@ -210,13 +210,7 @@ def _shift(sent: Any, key: Any) -> Any:
 def _begins_alike(program: VertexProgram, names: Functions, claim: Monotone, shift: Any) -> bool:
     """Return whether in superstep 0, too, a vertex that sends sends the key that it stores with that number added."""
     dtype = program.message_dtypes[0].type
-    for oracle in all_answers():
-        vertex = (Guess(oracle), Guess(oracle), Guess(oracle))
-        states = tuple(Unknown() if field.varies else field.default for field in program.states)
-        inbox = tuple(Unknown() for _ in program.slots[0].names)
-        after, flags, record = call_compute(
-            names, program, Superstep(True), vertex, states, inbox, False, Guess(oracle)
-        )
+    for after, flags, record in first_supersteps(program, names):
         if not flags & SENT:
             continue
         stored, sent = after[claim.current], record[claim.record]

@@ -44,6 +44,7 @@ __all__ = [
     "Number",
     "all_answers",
     "find_obstacle",
+    "first_supersteps",
     "is_finite",
     "meanings",
     "monotone",
@@ -255,13 +256,7 @@ def _takes_better_keys(program: VertexProgram, names: Functions, state: int, sen
 
 def _starts_halted(program: VertexProgram, names: Functions, state: int, sent: int) -> bool:
     """Return whether every vertex halts in superstep 0, on every path, and stores and sends no NaN as its key."""
-    for oracle in all_answers():
-        vertex = (Guess(oracle), Guess(oracle), Guess(oracle))
-        states = tuple(Unknown() if field.varies else field.default for field in program.states)
-        inbox = tuple(Unknown() for _ in program.slots[0].names)
-        after, flags, record = call_compute(
-            names, program, Superstep(True), vertex, states, inbox, False, Guess(oracle)
-        )
+    for after, flags, record in first_supersteps(program, names):
         keys = [after[state], *([record[sent]] if flags & SENT else [])]
         if flags not in (HALT, HALT | SENT):
             return False
@@ -302,6 +297,20 @@ def all_answers() -> Iterator[_Oracle]:
         yield oracle
         waiting += [[*oracle.answers[:i], True] for i in range(len(given), len(oracle.answers))]
     raise TypeError("the function has over 1000 paths")
+
+
+def first_supersteps(
+    program: VertexProgram, names: Functions
+) -> Iterator[tuple[tuple[Any, ...], int, tuple[Any, ...]]]:
+    """Compute a vertex in superstep 0 on each path; yield its states, the flags and the record.
+
+    What an id, a degree and a parameter brought are told apart.
+    """
+    for oracle in all_answers():
+        vertex = (Guess(oracle), Guess(oracle), Guess(oracle))
+        states = tuple(Unknown() if field.varies else field.default for field in program.states)
+        inbox = tuple(Unknown() for _ in program.slots[0].names)
+        yield call_compute(names, program, Superstep(True), vertex, states, inbox, False, Guess(oracle))
 
 
 class Guess(Number):

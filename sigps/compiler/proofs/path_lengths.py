@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from sigps.compiler.program import HALT, SENT, PathLengths, VertexProgram
-from sigps.compiler.proofs.monotone import Guess, all_answers, meanings
+from sigps.compiler.proofs.monotone import first_supersteps, meanings
 from sigps.compiler.proofs.opaque import (
     Casts,
     Functions,
@@ -132,13 +132,7 @@ def _sends_its_key(program: VertexProgram) -> bool:
     """Return whether in superstep 0 a vertex that sends sends the key that it stores."""
     names, claim = functions(program, _Numbers(), meanings(program)), program.monotone
     assert claim is not None
-    for oracle in all_answers():
-        vertex = (Guess(oracle), Guess(oracle), Guess(oracle))
-        states = tuple(Unknown() if field.varies else field.default for field in program.states)
-        inbox = tuple(Unknown() for _ in program.slots[0].names)
-        after, flags, record = call_compute(
-            names, program, Superstep(True), vertex, states, inbox, False, Guess(oracle)
-        )
+    for after, flags, record in first_supersteps(program, names):
         stored, sent = after[claim.current], record[0]
         if flags & SENT and stored is not sent and not (_is_number(stored) and stored == sent):
             return False

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.kernels.cuda.lease import NO_VERTEX
+from sigps.kernels.cuda.lease import EDGES, NO_VERTEX
 from sigps.native.kernel import compiled
 
 __all__ = [
@@ -68,6 +68,15 @@ class Rows:
         """Return the same with arrays as this makes them."""
         moved = {name: asarray(getattr(self, name)) for name in ("degrees", "offsets", "slices")}
         return replace(self, **moved)
+
+    def structure(self, ends: Any) -> Any:
+        """Return what kernels take of rows on a device (`EDGES`); `ends` by position, None where they stay packed."""
+        filled = np.zeros((), dtype=EDGES)
+        arrays = {"offsets": self.offsets, "slices": self.slices, "ends": ends, "degrees": self.degrees}
+        for name, array in arrays.items():
+            filled[name] = 0 if array is None else array.data.ptr
+        filled["num_csr_rows"], filled["num_rows"] = self.num_csr_rows, self.degrees.size
+        return filled
 
     @property
     def nbytes(self) -> int:

@@ -41,7 +41,7 @@ from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.errors import DeviceError
 from sigps.host_memory import available_memory
-from sigps.kernels.cuda.lease import EDGES, HUB_DEGREE, PACKED_ROWS
+from sigps.kernels.cuda.lease import HUB_DEGREE, PACKED_ROWS
 
 if TYPE_CHECKING:
     from sigps.graph.packing.unpacker import PackedRows
@@ -394,10 +394,7 @@ class _InRows:
         return self.rows.offsets
 
     def structure(self) -> Any:
-        filled = np.zeros((), dtype=EDGES)
-        filled["offsets"], filled["slices"] = self.rows.offsets.data.ptr, self.rows.slices.data.ptr
-        filled["degrees"], filled["num_rows"] = self.rows.degrees.data.ptr, self.rows.degrees.size
-        return filled
+        return self.rows.structure(None)
 
 
 class PackedGraph(GpuGraph):

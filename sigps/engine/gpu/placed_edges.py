@@ -15,7 +15,6 @@ from sigps.engine.gpu.layout import LOOKING_UP, Rows, rows_of_positions
 from sigps.engine.gpu.memory_plan import ORDERING, SORTING
 from sigps.engine.partition.edge_list import EdgeList
 from sigps.engine.partition.subgraph import columns_of
-from sigps.kernels.cuda.lease import EDGES
 
 __all__ = ["PlacedEdges", "layout_kernel", "link_layout_ahead", "offsets_of"]
 
@@ -95,13 +94,7 @@ class PlacedEdges:
 
     def structure(self) -> Any:
         """Return what kernels take."""
-        filled = np.zeros((), dtype=EDGES)
-        rows = self.rows
-        arrays = {"offsets": rows.offsets, "slices": rows.slices, "ends": self.ends, "degrees": rows.degrees}
-        for name, array in arrays.items():
-            filled[name] = array.data.ptr
-        filled["num_csr_rows"], filled["num_rows"] = rows.num_csr_rows, rows.degrees.size
-        return filled
+        return self.rows.structure(self.ends)
 
     def _keys(self) -> Any:
         """Return for each edge the local ids of its row and of its other end, as one number."""
