@@ -9,17 +9,15 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.account import spent_on
-from sigps.compiler.program import Consumption, Delivery, VertexProgram, compiling
+from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.device.cuda import Gpu, on_gpu
 from sigps.device.transfers import copy_within, fill_with, send
-from sigps.engine.aggregates import Aggregates
 from sigps.engine.compute_errors import KeptFault, error_of, id_of
 from sigps.engine.direction import (
     Direction,
@@ -28,17 +26,17 @@ from sigps.engine.direction import (
 )
 from sigps.engine.exchange import Exchange, checked_gids
 from sigps.engine.gpu import snapshot as gpu_snapshot
-from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.columns import cast
 from sigps.engine.gpu.components import GpuComponents, gpu_components
 from sigps.engine.gpu.device_fields import DeviceFields
 from sigps.engine.gpu.edge_states import commit_edge_states, kept_edge_state
 from sigps.engine.gpu.graph import GpuGraph, put_rows, runs_on_gpu
-from sigps.engine.gpu.launch import CLUSTER_DEGREE, NO_CLUSTER, SharedCache, num_blocks
+from sigps.engine.gpu.launch import NO_CLUSTER
 from sigps.engine.gpu.memory_plan import MOST_SUPERSTEPS
 from sigps.engine.gpu.open_loops import wait_for_stream, watching_loops
 from sigps.engine.gpu.packed_edges import PackedEdges, PackedGraph
 from sigps.engine.gpu.path_lengths import GpuPathLengths, gpu_path_lengths
+from sigps.engine.gpu.placed_program import PlacedProgram, column_types
 from sigps.engine.gpu.placement import Placement
 from sigps.engine.gpu.priority import GpuBuckets
 from sigps.engine.gpu.rank_components import RankComponents
@@ -49,7 +47,6 @@ from sigps.engine.gpu.triangles import count_around
 from sigps.engine.gpu.variant import Packing, Variant
 from sigps.engine.master_compute import MasterCompute
 from sigps.engine.partition.edge_states import check_names
-from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
@@ -91,7 +88,6 @@ class GpuEngine:
         subgraph: The partition.
         exchange: The way to the users' ids. Where there are others, `GpuStagedEngine` or `GpuPeerEngine` runs
             this one.
-        deterministic: Whether floating-point results must not depend on how the work is divided.
         forced: A direction to use always, or None.
         asynchronous: Whether values may be sent out of turn where the result is provably the same.
         master: The program's master compute, or None. Where it is no plain Python, the device runs it between
@@ -121,7 +117,6 @@ class GpuEngine:
         subgraph: Subgraph,
         exchange: Exchange,
         *,
-        deterministic: bool = False,
         forced: Direction | None = None,
         asynchronous: bool = False,
         master: MasterCompute | None = None,
@@ -142,7 +137,7 @@ class GpuEngine:
         self._master = master
         self._asks_master = self.runs_alone and master is not None and master.is_compiled
         self._goes_by_edge = schedule == "edge"
-        self._has_turns, self._is_edited = False, is_edited
+        self._has_turns = False
         self._control: Any = None
         self._arrived: Snapshot | None = None
         alone = exchange.size == 1
@@ -150,12 +145,11 @@ class GpuEngine:
         kept = runs_on_gpu(subgraph, native.gpu) if alone and not is_limited and not is_edited else {}
         key = native.program, schedule, asynchronous, forced, stream, tiles
         if key not in kept:
-            columns = _column_types(subgraph)
             placement = Placement(
                 native.program,
                 native.gpu,
                 subgraph,
-                columns,
+                column_types(subgraph),
                 exchange=exchange,
                 has_peers=self.has_peers,
                 goes_by_edge=self._goes_by_edge,
@@ -171,20 +165,13 @@ class GpuEngine:
             graph = placement.graph()
             if self._is_packed or graph.spilling is not None:  # which asks each time what fits
                 kept = {}
-            is_narrow, aggregates = (
-                self._everywhere(graph.has_narrow_ids),
-                Aggregates(native.program.aggregators),
-            )
-            packing, has_heads = placement.packing, placement.has_heads
-            kept[key] = _Placed(columns, graph, is_narrow, aggregates, packing, has_heads)
-        self._placed: _Placed = kept[key]
-        self._columns = self._placed.columns
+            kept[key] = PlacedProgram.of(placement, graph, self._everywhere(graph.has_narrow_ids))
+        self._placed: PlacedProgram = kept[key]
         self._graph: GpuGraph = self._placed.graph
         self._packing = self._placed.packing
-        self._has_narrow_ids = self._placed.has_narrow_ids
         self.aggregates = self._placed.aggregates.again()
         self._running = native.program
-        self._variant = self._compiled(self._running)
+        self._variant = self._variant_of(self._running)
         self._num_edges = subgraph.incoming.num_edges  # on all GPUs
         is_part = self._packing is Packing.PART
         self._is_priority_form = can_wait and native.program.priority_form is not None and not is_part
@@ -212,7 +199,8 @@ class GpuEngine:
         self._lease["forced"] = FORCED["pull" if pulls_alone else forced]
         self._lease["asks_master"] = self._asks_master
         self._lease["counts_messages"] = master is not None and master.counts_messages
-        self._num_readers, self._reading = 0, None  # blocks that read packed pages, and what is theirs
+        # Blocks that read packed pages, and the memory that is theirs.
+        self._readers: tuple[int, Any] = 0, None
 
     @property
     def _is_packed(self) -> bool:
@@ -251,7 +239,7 @@ class GpuEngine:
         self._lease["awaited"] = on_gpu(self._gpu, awaited.ctypes.data)
         if not self._has_turns:
             self._has_turns = True
-            self._variant = self._compiled(self._running)
+            self._variant = self._variant_of(self._running)
         self._ask_for_answers()
         return True
 
@@ -342,7 +330,7 @@ class GpuEngine:
 
         arrived, self._arrived = self._arrived, None
         assert arrived is not None
-        native = compile_for_cpu(self._program, dict(self._columns))
+        native = compile_for_cpu(self._program, dict(self._placed.columns))
         with Threads(1) as threads:
             engine = Engine(
                 native, self._params, self._subgraph, self._exchange, threads, master=self._master
@@ -491,15 +479,14 @@ class GpuEngine:
         cluster = variant.cluster if self._has_cluster else NO_CLUSTER
         self._lease["small_frontier_messages"] = cluster.most_messages
         self._lease["small_frontier_places"] = cluster.places
-        blocks, cache = self._shape_of(variant)
-        if self._is_packed and self._num_readers != blocks:
+        blocks, cache = self._placed.launch_shape(variant, self._lease, self.num_at_once)
+        if self._is_packed and self._readers[0] != blocks:
             is_listed = self._program.consumption is Consumption.LISTED
             message = variant.compiled.message if is_listed else ()
             self._lease["packed"], reading = self._pages.reader(blocks, message=message)
             for i, own in enumerate(reading["lists"]):
                 self._lease["in"]["lists"][i] = self._lease["out"]["lists"][i] = own.data.ptr
-            self._reading = reading
-            self._num_readers = blocks
+            self._readers = blocks, reading
         lease = self._lease
         lease["num_cached_records"], lease["num_cached_bits"] = cache.num_records, cache.num_bits
         lease["num_cached_ghosts"] = cache.num_ghosts
@@ -523,6 +510,12 @@ class GpuEngine:
             self._is_answered = bool(self._answers) and ending in (FINISHED, STOPPED)
             if ending == NO_CAPACITY:
                 self._grow_direct(control)
+        self._raise_if_faulted(ending)
+        return ending
+
+    def _raise_if_faulted(self, ending: int) -> None:
+        """Raise the error of a launch that ended by one."""
+        control = self._control
         if ending == FAULTED:
             self._raise_fault(int(control["faults"][self.superstep & 1]))
         if ending == MASTER_FAULTED:
@@ -538,29 +531,6 @@ class GpuEngine:
                 rank=lost_rank,
                 superstep=self.superstep,
             )
-        return ending
-
-    def _shape_of(self, variant: Variant) -> tuple[int, SharedCache]:
-        """Return how many blocks a launch has, and their shared-memory cache."""
-        shapes, num_edges = self._placed.shapes, int(self._lease["num_in_edges"])
-        num_positions = self._graph.incoming.rows.num_positions
-        key = variant, self.num_at_once, num_edges, num_positions
-        if key not in shapes:
-            lanes = 32 if self._program.reads_neighbors else 1  # that compute a vertex
-            blocks = num_blocks(
-                max(1, self._gpu.num_sms * variant.blocks_per_sm // self.num_at_once),
-                self._graph.num_owned * lanes,
-                num_positions,
-                variant.shape.threads,
-            )
-            cache = variant.shared_cache(
-                num_vertices=self._graph.num_owned,
-                num_edges=num_edges,
-                num_blocks=blocks,
-                num_hot_ghosts=int(self._lease["num_hot"]) if self.has_peers else 0,
-            )
-            shapes[key] = blocks, cache
-        return shapes[key]
 
     def _feeding(self) -> contextlib.AbstractContextManager[None]:
         """Bring packed pages from disk during a launch, where some are there."""
@@ -598,26 +568,8 @@ class GpuEngine:
         lost = np.array([control["lost_id"]], dtype=np.int64)
         checked_gids(lost, np.array([-1]), 0, self.superstep - 1)
 
-    def _compiled(self, program: VertexProgram) -> Variant:
-        known, key = self._placed.variants, (program, self._has_turns)
-        if key not in known:
-            with spent_on("compile"), compiling:
-                given = program, self._columns, self._has_narrow_ids, self._gpu, self.has_peers
-                laid_out = self._goes_by_edge, self._graph.tiles is not None
-                packed = self._packing, self._placed.has_heads
-                is_mesh, tiles = self._graph.most_out_edges <= CLUSTER_DEGREE, self._graph.tiles
-                has_columns = tiles is not None and tiles.varies(program.edge_columns)
-                known[key] = gpu_variant.load_variant(
-                    *given,
-                    *laid_out,
-                    *packed,
-                    self._has_turns,
-                    is_mesh,
-                    in_pieces=self._is_edited,
-                    has_tile_columns=has_columns,
-                    is_fed=self._is_packed and self._pages.is_fed,
-                )
-        return known[key]
+    def _variant_of(self, program: VertexProgram) -> Variant:
+        return self._placed.variant(program, has_turns=self._has_turns)
 
     def _release(self) -> bool:
         """Release the bucket of the best value, or all buckets; return whether there was one.
@@ -640,7 +592,7 @@ class GpuEngine:
         num_senders, edges = self._buckets.release(best if spreads_alone else None, records, sent)
         program = self._program.priority_form if spreads_alone else self._program
         assert program is not None
-        self._running, self._variant = program, self._compiled(program)
+        self._running, self._variant = program, self._variant_of(program)
         self._is_priority_form = spreads_alone
         self._set_released(num_senders, edges)
         self._num_small = 0
@@ -657,40 +609,6 @@ class GpuEngine:
     def _best_of_all(self, waiting_edges: int, best: int, takes_min: bool) -> tuple[int, int]:
         """Return what `GpuBuckets.find` would return of all partitions together."""
         return waiting_edges, best
-
-
-@dataclass(frozen=True, eq=False)
-class _Placed:
-    """What is the same for runs of a program on a partition that go alike.
-
-    Attributes:
-        columns: Names and types of the edge columns.
-        graph: The partition on the GPU.
-        has_narrow_ids: Whether ids take 32 bits, on all ranks.
-        aggregates: What aggregators begin with.
-        packing: How the run goes over in-edges that stay packed.
-        has_heads: Whether their rows have heads.
-        variants: Their kernels, by the program and by whether leases end by the clock.
-        shapes: The blocks of a launch and their shared-memory cache, by the variant, how many runs share the GPU, the
-            edges and their positions.
-    """
-
-    columns: tuple[tuple[str, np.dtype[Any]], ...]
-    graph: GpuGraph
-    has_narrow_ids: bool
-    aggregates: Aggregates
-    packing: Packing
-    has_heads: bool
-    variants: dict[tuple[VertexProgram, bool], Variant] = field(default_factory=dict)
-    shapes: dict[tuple[Variant, int, int, int], tuple[int, SharedCache]] = field(default_factory=dict)
-
-
-def _column_types(subgraph: Subgraph) -> tuple[tuple[str, np.dtype[Any]], ...]:
-    edges = subgraph.incoming
-    columns: Mapping[str, Any] = (
-        edges.rows.packed.columns if isinstance(edges, StreamedEdges) else edges.columns
-    )
-    return tuple((name, column.dtype) for name, column in columns.items())
 
 
 _T = TypeVar("_T")

@@ -118,7 +118,6 @@ class GpuSpec(EngineSpec):
 
         options, exchange, params = context.options, context.exchange, context.params()
         common: dict[str, Any] = {
-            "deterministic": options.deterministic,
             "forced": options.forced,
             "asynchronous": bool(options.asynchronous),
             "master": MasterCompute.of(context, params),

@@ -53,7 +53,7 @@ class GpuStagedEngine(GpuEngine):
             self._exchange,
             self._gpu,
             record_bytes=int(self._variant.compiled.defines["SIGPS_RECORD_BYTES"]),
-            has_narrow_ids=self._has_narrow_ids,
+            has_narrow_ids=self._placed.has_narrow_ids,
         )
         return halo if halo.is_agreed else None
 
