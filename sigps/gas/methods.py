@@ -39,8 +39,8 @@ class Method:
         self.body: list[ast.stmt] = [s for s in body if not isinstance(s, ast.Pass)]
         self.tree = tree
 
-    def with_result(self, name: str, otherwise: bool) -> list[ast.stmt]:
-        """Return its statements, where each `return x` at the end of a path becomes `name = x`.
+    def with_result(self) -> list[ast.stmt]:
+        """Return its statements, where each `return x` at the end of a path becomes `changed = x`; none is True.
 
         Raises:
             CompileError: If it returns from within a loop.
@@ -51,7 +51,7 @@ class Method:
                     reject(
                         node, f"{self.name}() returns from within a loop: set a variable and return it last"
                     )
-        return _with_result(copy.deepcopy(self.body), name, otherwise, self.tree)
+        return _with_result(copy.deepcopy(self.body), self.tree)
 
     def reads(self, owner: str = "self") -> set[str]:
         """Return every attribute of a name that it reads or assigns."""
@@ -111,23 +111,22 @@ def _stored(body: Sequence[ast.stmt]) -> set[str]:
     return {n.id for n in stored if isinstance(n.ctx, ast.Store)}
 
 
-def _with_result(body: list[ast.stmt], name: str, otherwise: bool, place: ast.AST) -> list[ast.stmt]:
+def _with_result(body: list[ast.stmt], place: ast.AST) -> list[ast.stmt]:
     for at, statement in enumerate(body):
         if isinstance(statement, ast.Return):
-            value = statement.value or ast.Constant(otherwise)
-            return [*body[:at], _assigned(name, value, statement)]
+            return [*body[:at], _changed(statement.value or ast.Constant(True), statement)]
         has_return = any(isinstance(n, ast.Return) for n in ast.walk(statement))
         if isinstance(statement, ast.If) and has_return:
             rest = body[at + 1 :]
-            statement.body = _with_result([*statement.body, *copy.deepcopy(rest)], name, otherwise, place)
-            statement.orelse = _with_result([*statement.orelse, *rest], name, otherwise, place)
+            statement.body = _with_result([*statement.body, *copy.deepcopy(rest)], place)
+            statement.orelse = _with_result([*statement.orelse, *rest], place)
             return body[: at + 1]
         if has_return:
             returned = next(n for n in ast.walk(statement) if isinstance(n, ast.Return))
             reject(returned, "it returns from within this statement: set a variable and return it last")
-    return [*body, _assigned(name, ast.Constant(otherwise), body[-1] if body else place)]
+    return [*body, _changed(ast.Constant(True), body[-1] if body else place)]
 
 
-def _assigned(name: str, value: ast.expr, place: ast.AST) -> ast.stmt:
-    made = ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), place)
+def _changed(value: ast.expr, place: ast.AST) -> ast.stmt:
+    made = ast.copy_location(ast.Assign([ast.Name("changed", ast.Store())], value), place)
     return ast.fix_missing_locations(made)

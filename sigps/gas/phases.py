@@ -39,7 +39,7 @@ def of_phases(
     apply = Method(methods["apply"], owner, ("self", "total") if "gather" in methods else ("self",))
     if not apply.results() or None in apply.results():
         reject(apply.tree, "apply() returns whether the vertex changed: the run goes on while any did")
-    parts = Translation([], [], apply.with_result("changed", True), [], None, apply.tree)
+    parts = Translation([], [], apply.with_result(), [], None, apply.tree)
     scatter = Method(methods["scatter"], owner, ("self", "edge")) if "scatter" in methods else None
     assigned, locals_of = ({}, []) if scatter is None else _edge_values(scatter, fields)
     parts.stored = set(fields.edge_values) - set(assigned)
@@ -74,7 +74,7 @@ def start_of(methods: Mapping[str, Any], owner: str, place: ast.AST) -> list[ast
     """Return what superstep 0 does before it sends."""
     if "start" not in methods:
         return statements("changed = True", place)
-    return Method(methods["start"], owner, ("self",)).with_result("changed", True)
+    return Method(methods["start"], owner, ("self",)).with_result()
 
 
 def _edge_values(scatter: Method, fields: Fields) -> tuple[dict[str, ast.expr], list[ast.stmt]]:
@@ -130,7 +130,7 @@ def _gather(
         parts.total = _total(merge, total_type, parts, gather.tree)
         parts.parts.append(("gather", "runs at the source of an edge: messages combine"))
     else:
-        leaves = _Leaves(assigned, fields, gather)
+        leaves = _Leaves(assigned, fields)
         body = [replaced(s, leaves) for s in gather.body]
         value = body.pop().value
         message, sent = leaves.message(parts, gather.tree)
@@ -161,8 +161,8 @@ class _AtSource:
 class _Leaves:
     """Puts fields of the message in the place of what gather() reads of the source and of the edge."""
 
-    def __init__(self, assigned: Mapping[str, ast.expr], fields: Fields, gather: Method) -> None:
-        self._at_source, self._fields, self._gather = _AtSource(assigned), fields, gather
+    def __init__(self, assigned: Mapping[str, ast.expr], fields: Fields) -> None:
+        self._at_source, self._fields = _AtSource(assigned), fields
         self._found: dict[str, tuple[Any, ast.expr]] = {}
 
     def __call__(self, node: ast.AST) -> ast.AST | None:

@@ -38,7 +38,7 @@ def of_update(cls: type, methods: Mapping[str, Any], fields: Fields) -> Translat
     if not any(value is not None for value in update.results()):
         body = _compared(body, fields, update)
     update.body = body
-    parts.apply = update.with_result("changed", True)
+    parts.apply = update.with_result()
     loops = [s for s in parts.apply if _sets_values(s, fields)]
     _refuse_other_loops(parts.apply, loops, fields)
     if loops:

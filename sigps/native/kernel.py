@@ -150,8 +150,8 @@ class Kernel:
 
         functions = self._functions or Functions()
         instance = functions.instance(self.py_func, kinds, is_checked=False)
-        module = LlvmModule(functions, "sigps")
-        module.add_entry("entry", instance, cells)
+        module = LlvmModule(functions)
+        module.add_entry(instance, cells)
         code = assemble(str(module.module))
         assert instance.result is not None
         return _Kept(code, instance.result, list(functions.sites))

@@ -66,12 +66,11 @@ class LlvmModule:
 
     Args:
         functions: The functions.
-        prefix: What the names of all begin with.
     """
 
-    def __init__(self, functions: Functions, prefix: str) -> None:
-        self.module = ir.Module(prefix)
-        self.functions, self.prefix = functions, prefix
+    def __init__(self, functions: Functions) -> None:
+        self.module = ir.Module("sigps")
+        self.functions = functions
         self._emitted: dict[Instance, Any] = {}
 
     def function(self, instance: Instance) -> Any:
@@ -79,7 +78,7 @@ class LlvmModule:
         if instance not in self._emitted:
             results = argument_types([instance.result or NONE])
             kind = ir.FunctionType(ir.LiteralStructType([*results, _I64]), argument_types(instance.arguments))
-            function = ir.Function(self.module, kind, f"{self.prefix}.{instance.name}")
+            function = ir.Function(self.module, kind, f"sigps.{instance.name}")
             function.linkage = "internal"
             function.attributes.add("alwaysinline")
             function.attributes.add("nounwind")
@@ -87,10 +86,10 @@ class LlvmModule:
             _Emitter(self, function).body(instance)
         return self._emitted[instance]
 
-    def add_entry(self, name: str, instance: Instance, cells: Sequence[Cell]) -> None:
+    def add_entry(self, instance: Instance, cells: Sequence[Cell]) -> None:
         """Add the function that Python calls: it takes the addresses of the cells of arguments, and of the result."""
         pointer = ir.PointerType()
-        entry = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [pointer, pointer]), name)
+        entry = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [pointer, pointer]), "entry")
         builder = ir.IRBuilder(entry.append_basic_block())
         given: list[Any] = []
         for i, cell in enumerate(cells):

@@ -67,7 +67,7 @@ class MessageCenter:
         self, group: Group, subgraph: Subgraph, locator: DataLocator, nccl: Nccl | None = None
     ) -> None:
         self.rank, self.size, self.on_device = group.rank, group.size, nccl is not None
-        self._group, self._subgraph, self._locator = group, subgraph, locator
+        self._group, self._locator = group, locator
         self._nccl = nccl
         self._all_to_all: Callable[[Sequence[Any]], list[Any]] = (nccl or group).all_to_all
         self._numpy: Any = np if nccl is None else importlib.import_module("cupy")

@@ -427,7 +427,7 @@ class _Wave:
     ) -> None:
         self.size, self.alive = len(programs), (1 << len(programs)) - 1
         self.counts_idle = self.alive if counts_idle else 0
-        self._programs, self._context = programs, context
+        self._context = context
         derived = context.executable.program
         assert derived is not None
         self._derived = derived

@@ -466,9 +466,6 @@ class GpuEngine:
         optional = frozenset(f.name for f in self._program.states if f.may_be_none)
         return DeviceFields(self._gpu, states, order, optional)
 
-    def _launch(self, end: int, outcome: Outcome) -> int:
-        return _last(self._launches(end, outcome))
-
     def _launches(self, end: int, outcome: Outcome) -> Generator[None, None, int]:
         """Run up to a superstep; return how the last launch ended.
 

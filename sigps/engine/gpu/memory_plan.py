@@ -161,9 +161,8 @@ class MemoryPlan:
     """The positions of a run's arrays in its two blocks.
 
     Attributes:
-        offsets: Where each array begins in the run's block, in bytes.
+        offsets: Where each array begins in the run's block, in bytes; those that begin as zeros lie before `control`.
         sizes: The bytes of each.
-        num_zeros: The bytes at the front that are zero when the run begins.
         nbytes: The whole block.
         states: Where each state field begins in the block of states.
         state_bytes: That block.
@@ -171,7 +170,6 @@ class MemoryPlan:
 
     offsets: Mapping[str, int]
     sizes: Mapping[str, int]
-    num_zeros: int
     nbytes: int
     states: tuple[int, ...]
     state_bytes: int
@@ -193,12 +191,11 @@ def plan_run(
     for name, size in (*zeros.items(), *others.items()):
         offsets[name] = at
         at += _up(size)
-    num_zeros = sum(map(_up, zeros.values()))
     states, end = [], 0
     for dtype in compiled.states:
         states.append(end)
         end += _up(sizes.num_owned * dtype.itemsize)
-    return MemoryPlan(offsets, zeros | others, num_zeros, at, tuple(states), end)
+    return MemoryPlan(offsets, zeros | others, at, tuple(states), end)
 
 
 def _arrays(

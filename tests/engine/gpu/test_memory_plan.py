@@ -65,9 +65,9 @@ def test_what_begins_as_zeros_is_in_front(kind: str) -> None:
     zeros = {"status", "sent0", "sent1", "touched0", "touched1", "overflowed", "counts", "num_direct"}
     for name, offset in plan.offsets.items():
         if name in zeros:
-            assert offset + plan.sizes[name] <= plan.num_zeros, name
+            assert offset + plan.sizes[name] <= plan.offsets["control"], name
         elif name != "offsets":  # of direct messages they begin as zeros, of lists they are given
-            assert offset >= plan.num_zeros, name
+            assert offset >= plan.offsets["control"], name
 
 
 def test_the_first_plan_and_small_values_lie_together() -> None:
@@ -112,7 +112,7 @@ def test_the_edge_schedule_lists_nobody() -> None:
     )
     assert set(by_vertex.offsets) - set(by_edge.offsets) == {"targets", "senders", "hubs"}
     assert by_edge.sizes["inboxes0"] == by_vertex.sizes["inboxes0"] == 4000
-    assert by_edge.offsets["touched0"] < by_edge.num_zeros
+    assert by_edge.offsets["touched0"] < by_edge.offsets["control"]
 
 
 def test_the_edge_schedule_has_inboxes_where_nothing_is_read() -> None:
@@ -140,7 +140,7 @@ def test_what_is_kept_on_an_edge_is_there_twice() -> None:
     )
     assert many.nbytes - few.nbytes == pytest.approx(2 * 9 << 20, abs=4 * 256)
     assert many.sizes["wrote"] == (1 << 16) // 8
-    assert many.offsets["wrote"] + many.sizes["wrote"] <= many.num_zeros
+    assert many.offsets["wrote"] + many.sizes["wrote"] <= many.offsets["control"]
 
 
 def test_what_neighbours_on_other_ranks_keep_is_seen() -> None:
