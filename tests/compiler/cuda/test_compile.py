@@ -65,13 +65,10 @@ def linked_text(program: CudaProgram, arch: str) -> str:
     return bytes(Linker(*codes, options=options).link("ptx").code).decode().rstrip("\0")
 
 
-@pytest.mark.parametrize(
-    ("name", "target"),
-    list(zip(PROGRAMS, [("sm_80", "single"), ("sm_90", "double")] * len(PROGRAMS), strict=False)),
-)
-def test_every_program_links(name: str, target: tuple[str, Any]) -> None:
-    arch, precision = target
-    cubin = link(compiled(name, precision, arch), "gather_reference", arch)
+@pytest.mark.parametrize("name", list(PROGRAMS)[::2])
+def test_programs_link(name: str) -> None:
+    """In single precision; all are linked in double, below."""
+    cubin = link(compiled(name, "single", "sm_80"), "gather_reference", "sm_80")
     assert cubin[:4] == b"\x7fELF"
     assert b"gather_reference" in cubin
 

@@ -6,7 +6,7 @@ import ctypes
 import functools
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -179,6 +179,74 @@ def address(array: Any) -> ctypes.c_void_p:
     return ctypes.c_void_p(array.ctypes.data)
 
 
+class Pull(NamedTuple):
+    """What a superstep over packed rows reads and writes; there are more vertices than rows, and some have retired."""
+
+    paged: PagedRows
+    packed: Any
+    arrays: dict[str, Any]
+    rows: list[Any]
+    of_edges: list[Any]
+    num_owned: int
+    degrees: Any
+    has_sent: Any
+    status: Any
+    sent: Any
+    next_sent: Any
+    records: Any
+    found: Any
+
+    def run(self, kernels: ctypes.CDLL, way: int, sender_filter: int, lists: Any, *counts: int) -> None:
+        kernels.run(
+            ctypes.c_uint32(way),
+            address(np.zeros((), EDGES)),
+            address(self.packed),
+            *(ctypes.c_uint32(x) for x in (self.num_owned, sender_filter)),
+            *(
+                address(a)
+                for a in (self.degrees, self.status, self.sent, self.next_sent, self.records, lists)
+            ),
+            *(ctypes.c_uint32(x) for x in (counts or (0, 0))),
+            address(self.found),
+        )
+        assert self.arrays["damaged"][0] == NO_PAGE
+
+
+def drawn_pull(
+    num_rows: int, page_arcs: int, column: Any, sender_filter: int, record: int | None = None
+) -> Pull:
+    """Draw rows, senders and their records, which are all the same where one is given."""
+    rng = np.random.default_rng(num_rows + page_arcs)
+    made, rows, values = drawn(num_rows, page_arcs, column, rng)
+    num_owned = num_rows + 45
+    packed, arrays = structure(
+        made, None if column is None else "weight", made[0].packed.table.num_pages // 3
+    )
+    padded = -(-num_owned // 32) * 32
+    degrees = np.zeros(padded, np.uint32)
+    degrees[:num_rows] = [row.size for row in rows]
+    has_sent = np.ones(padded, bool) if sender_filter == ALL_SENT else rng.random(padded) < 0.1
+    drawn_records = rng.integers(0, 1000, padded).astype(np.uint64)
+    records = drawn_records if record is None else np.full(padded, record, np.uint64)
+    status = rng.choice(np.array([0, 1, 1, 2], np.uint8), padded)
+    all_of_edges = np.zeros(degrees.sum()) if values is None else values
+    return Pull(
+        made[0],
+        packed,
+        arrays,
+        rows,
+        np.split(all_of_edges.astype(np.uint64), np.cumsum(degrees[: num_rows - 1])),
+        num_owned,
+        degrees,
+        has_sent,
+        status,
+        np.packbits(has_sent, bitorder="little").view(np.uint32),
+        np.zeros(padded // 32, np.uint32),
+        records,
+        np.zeros((padded, 2), np.uint64),
+    )
+
+
 @pytest.mark.parametrize("sender_filter", [ALL_SENT, SOME_SENT])
 @pytest.mark.parametrize(
     ("way", "column"),
@@ -188,53 +256,31 @@ def address(array: Any) -> ctypes.c_void_p:
 def test_messages_are_those_of_a_walk_along_all_edges(
     num_rows: int, page_arcs: int, way: str, sender_filter: int, column: Any
 ) -> None:
-    """Rows that span pages, and more vertices than rows; some have retired. Where heads decide, records are equal."""
-    rng = np.random.default_rng(num_rows + page_arcs)
-    made, rows, values = drawn(num_rows, page_arcs, column, rng)
-    paged, num_owned = made[0], num_rows + 45
-    packed, arrays = structure(made, None if column is None else "weight", paged.packed.table.num_pages // 3)
-    padded = -(-num_owned // 32) * 32
-    degrees = np.zeros(padded, np.uint32)
-    degrees[:num_rows] = [row.size for row in rows]
-    has_sent = np.ones(padded, bool) if sender_filter == ALL_SENT else rng.random(padded) < 0.1
-    records = (
-        np.full(padded, 21, np.uint64) if way == "heads" else rng.integers(0, 1000, padded).astype(np.uint64)
+    """Rows that span pages. Where heads decide, records are equal."""
+    pull = drawn_pull(num_rows, page_arcs, column, sender_filter, 21 if way == "heads" else None)
+    degrees, has_sent, records, status, found, arrays = (
+        *(pull.degrees, pull.has_sent, pull.records, pull.status),
+        *(pull.found, pull.arrays),
     )
-    status = rng.choice(np.array([0, 1, 1, 2], np.uint8), padded)
-    sent, next_sent = (
-        np.packbits(has_sent, bitorder="little").view(np.uint32),
-        np.zeros(padded // 32, np.uint32),
-    )
+    num_owned, padded = pull.num_owned, status.size
     if way == "heads":
-        given = packed, degrees, np.arange(num_rows, dtype=np.uint32)[::-1].copy(), np.zeros(1, np.uint32)
-        host_kernels("heads", {})["find_heads_block_mapped"].launch(1, THREADS, (*given, arrays["heads"]))
+        gids = np.arange(num_rows, dtype=np.uint32)[::-1].copy()
+        given = pull.packed, degrees, gids, np.zeros(1, np.uint32), arrays["heads"]
+        host_kernels("heads", {})["find_heads_block_mapped"].launch(1, THREADS, given)
         arrays["num_read"][:] = 0
     senders = np.flatnonzero(has_sent & (degrees > 0))
     few, many = senders[degrees[senders] <= 2048], senders[degrees[senders] > 2048]
     lists = np.zeros(3 * num_owned + 1, np.uint32)
     lists[: few.size], lists[num_owned : num_owned + many.size] = few, many
-    found = np.zeros((padded, 2), np.uint64)
-    library("" if column is None else c_type(np.dtype(column))).run(
-        ctypes.c_uint32(["pages", "heads", "push"].index(way)),
-        address(np.zeros((), EDGES)),
-        address(packed),
-        *(ctypes.c_uint32(x) for x in (num_owned, sender_filter)),
-        *(address(a) for a in (degrees, status, sent, next_sent, records, lists)),
-        *(ctypes.c_uint32(x) for x in (few.size, many.size)),
-        address(found),
-    )
+    kernels = library("" if column is None else c_type(np.dtype(column)))
+    pull.run(kernels, ["pages", "heads", "push"].index(way), sender_filter, lists, few.size, many.size)
     found[:, 1] &= np.uint64(0xFFFFFFFF)  # what lies behind is no number
-    assert arrays["damaged"][0] == NO_PAGE
 
-    expected, begin = np.zeros((padded, 2), np.uint64), 0
-    for v, row in enumerate(rows):
-        of_edge = np.zeros(row.size) if values is None else values[begin : begin + row.size]
-        begin += row.size
-        brought = 2 * records[row] + of_edge.astype(np.uint64)
+    expected = np.zeros((padded, 2), np.uint64)
+    for v, (row, of_edge) in enumerate(zip(pull.rows, pull.of_edges, strict=True)):
+        brought = 2 * records[row] + of_edge
         if way == "push" and has_sent[v]:
-            for target, value in zip(
-                row.tolist(), (2 * records[v] + of_edge.astype(np.uint64)).tolist(), strict=True
-            ):
+            for target, value in zip(row.tolist(), (2 * records[v] + of_edge).tolist(), strict=True):
                 expected[target] = expected[target][0] + np.uint64(value), 1
         elif way != "push" and has_sent[row].any() and status[v] != 2:
             expected[v] = brought[has_sent[row]].sum(), 3
@@ -251,11 +297,11 @@ def test_messages_are_those_of_a_walk_along_all_edges(
         else:  # one message or more, which are equal
             assert (found[expected[:, 1] == 3, 0] % 42 == 0).all()
             assert (found[expected[:, 1] == 3, 0] > 0).all()
-        bits = np.unpackbits(next_sent.view(np.uint8), bitorder="little").astype(bool)
+        bits = np.unpackbits(pull.next_sent.view(np.uint8), bitorder="little").astype(bool)
         np.testing.assert_array_equal(bits, (expected[:, 1] > 0) & (np.arange(padded) % 3 == 0))
     touched = int(arrays["num_read"][1])
     assert touched == np.count_nonzero(arrays["stamps"])
-    assert touched <= len(paged.chains)
+    assert touched <= len(pull.paged.chains)
     assert not arrays["wanted_arcs"].any()
 
 
@@ -267,37 +313,15 @@ def test_messages_are_those_of_a_walk_along_all_edges(
 def test_lists_have_the_order_of_edges(
     num_rows: int, page_arcs: int, column: Any, sender_filter: int
 ) -> None:
-    """Rows that span pages, or are a block's, a warp's or a thread's; some vertices have retired."""
-    rng = np.random.default_rng(num_rows + page_arcs)
-    made, rows, values = drawn(num_rows, page_arcs, column, rng)
-    paged, num_owned = made[0], num_rows + 45
-    packed, arrays = structure(made, None if column is None else "weight", paged.packed.table.num_pages // 3)
-    padded = -(-num_owned // 32) * 32
-    degrees = np.zeros(padded, np.uint32)
-    degrees[:num_rows] = [row.size for row in rows]
-    has_sent = np.ones(padded, bool) if sender_filter == ALL_SENT else rng.random(padded) < 0.1
-    records = rng.integers(0, 1000, padded).astype(np.uint64)
-    status = rng.choice(np.array([0, 1, 1, 2], np.uint8), padded)
-    sent = np.packbits(has_sent, bitorder="little").view(np.uint32)
-    next_sent, found = np.zeros(padded // 32, np.uint32), np.zeros((padded, 2), np.uint64)
-    packed["list_places"] = paged.most_arcs
-    lists = np.zeros(max(paged.most_arcs, 2 * num_owned), np.uint64)
-    library("" if column is None else c_type(np.dtype(column)), Packing.PULLED, is_listed=True).run(
-        ctypes.c_uint32(0),
-        address(np.zeros((), EDGES)),
-        address(packed),
-        *(ctypes.c_uint32(x) for x in (num_owned, sender_filter)),
-        *(address(a) for a in (degrees, status, sent, next_sent, records, lists)),
-        *(ctypes.c_uint32(0) for _ in range(2)),
-        address(found),
-    )
-    assert arrays["damaged"][0] == NO_PAGE
-    begin = 0
-    for v, row in enumerate(rows):
-        of_edge = np.zeros(row.size) if values is None else values[begin : begin + row.size]
-        begin += row.size
-        brought = (2 * records[row] + of_edge.astype(np.uint64))[has_sent[row]].tolist()
-        runs = status[v] != 2 if brought else status[v] == 0
+    """Rows that span pages, or are a block's, a warp's or a thread's."""
+    pull = drawn_pull(num_rows, page_arcs, column, sender_filter)
+    most, found = pull.paged.most_arcs, pull.found
+    pull.packed["list_places"] = most
+    kernels = library("" if column is None else c_type(np.dtype(column)), Packing.PULLED, is_listed=True)
+    pull.run(kernels, 0, sender_filter, np.zeros(max(most, 2 * pull.num_owned), np.uint64))
+    for v, (row, of_edge) in enumerate(zip(pull.rows, pull.of_edges, strict=True)):
+        brought = (2 * pull.records[row] + of_edge)[pull.has_sent[row]].tolist()
+        runs = pull.status[v] != 2 if brought else pull.status[v] == 0
         in_order = functools.reduce(lambda all, word: (all * 31 + word) % 2**64, brought, int(bool(brought)))
         has = int(found[v, 1]) & 0xFFFFFFFF
         assert (int(found[v, 0]), has) == ((in_order, 2 + bool(brought)) if runs else (0, 0)), v

@@ -1,0 +1,62 @@
+"""The kernels over packed edges link, without a GPU."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+import pytest
+from kernel_compiling import assert_compiles
+
+import sigps
+from sigps import inf
+from sigps.apps import BFS, SSSP, WCC, LabelPropagation, PageRank
+from sigps.apps.sssp import Path as Way
+from sigps.compiler.cuda.compile import compile_for_cuda, link
+from sigps.compiler.frontend.analysis import analyse
+from sigps.engine.gpu.launch import WIDE
+from sigps.engine.gpu.variant import FED, PEERS, Packing
+
+
+class Counted(SSSP):
+    """With aggregators of as many bytes as packed edges take, messages of 16 and a column: all of shared memory."""
+
+    wide = sigps.Aggregator.sum(sigps.Vector[int, 32])
+
+    def compute(self, messages):  # type: ignore[no-untyped-def]
+        self.wide[self.id % 32] += 1
+        best = min(messages, default=Way(inf, self.id))
+        if best.length < self.distance:
+            self.distance = best.length
+            for edge in self.out_edges:
+                self.send(edge, Way(best.length + edge.weight, self.id))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda.core is not installed")
+def test_kernels_over_packed_edges_link() -> None:
+    made = PageRank(), WCC(), SSSP(source=0), Counted(source=0), LabelPropagation()
+    programs = [analyse(program, "double") for program in made]
+    form = programs[1].priority_form
+    assert form is not None
+    linked = programs[-2:]  # all of shared memory, and lists; the others are compiled
+    for program in (*programs, form):
+        compiled = compile_for_cuda(program, {"weight": np.dtype(np.uint8)}, narrow_ids=True, arch="sm_90")
+        packing = Packing.PULLED if program in (programs[0], programs[-1]) else Packing.PUSHED
+        macros = WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | packing.macros(compiled, has_heads=True)
+        if program in linked:
+            assert b"run_lease" in link(compiled, "lease", "sm_90", macros)
+        else:
+            assert_compiles(compiled, "lease", "sm_90", macros)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda.core is not installed")
+def test_kernels_over_packed_edges_of_peers_link() -> None:
+    for program in (BFS(source=0), Counted(source=0)):
+        compiled = compile_for_cuda(
+            analyse(program, "double"), {"weight": np.dtype(np.uint8)}, narrow_ids=True, arch="sm_90"
+        )
+        macros = (
+            WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | Packing.PART.macros(compiled, has_heads=True)
+        )
+        assert_compiles(compiled, "lease", "sm_90", macros | PEERS | FED)
+    assert b"run_lease" in link(compiled, "lease", "sm_90", macros | PEERS | FED)
