@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import app_judges
 import pytest
 from battery import BATTERY, Sample
 from covering import quick_items
@@ -30,6 +29,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Let apps be interpreted only under `--quick`; what compiles is tested with programs made for it."""
     if config.getoption("--quick"):
+        import app_judges  # which takes NetworkX and SciPy
+
         app_judges.RUNS[:] = app_judges.QUICK_RUNS
 
 

@@ -10,7 +10,8 @@ import pytest
 from app_judges import first_id
 from battery import BATTERY, NAMES
 from edge_programs import SentAlong
-from equality_programs import BY_EDGE, PROGRAMS, program_for
+from edge_schedule_programs import BY_EDGE
+from equality_programs import PROGRAMS, program_for
 from graphs import busy_graph
 from send_programs import Paced
 from thread_group import run_ranks

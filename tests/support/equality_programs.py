@@ -18,7 +18,6 @@ from vector_programs import Census, Gathers, LargestOfEach, Letters, Mixture, Pi
 
 from sigps import Aggregator, Param, State, Vertex, VertexId, inf
 from sigps.apps import BFS, SSSP, WCC, OutDegree, PageRank
-from sigps.compiler.frontend.analysis import analyse
 
 
 class Coreness(Vertex, message=int):
@@ -352,17 +351,3 @@ def program_for(program: str, graph: str) -> Vertex:
     made = PROGRAMS[program]
     sample = BATTERY[graph]
     return made((sample.sources or sample.vertices)[0]) if callable(made) else made
-
-
-BY_EDGE = [
-    name for name, made in PROGRAMS.items() if analyse(program_for(name, "path")).edge_obstacle is None
-]
-
-NO_ATOMIC = {
-    "market": "32 bytes that combine as a whole",
-    "product": "a combiner that is a function",
-    "largest_of_each": "48 bytes that combine as a whole",
-}
-"""Of these, those that a GPU refuses, and what it says."""
-
-BY_EDGE_ON_GPUS = [name for name in BY_EDGE if name not in NO_ATOMIC]

@@ -281,7 +281,7 @@ def pids(folder: Path) -> list[int]:
 
 def remaining(folder: Path) -> list[int]:
     """Return the ranks, and other processes in the folder, that are still there some seconds after the end."""
-    deadline = time.monotonic() + 10.0
+    deadline = time.monotonic() + 60.0
     while found := [pid for pid in {*pids(folder), *processes_in(folder)} if is_running(pid)]:
         if time.monotonic() > deadline:
             return found

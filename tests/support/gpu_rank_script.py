@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from battery import BATTERY
 from edge_programs import Closeness, EdgeTriangles, Loudest, Marks, Mirrors, Returns, Waves
-from equality_programs import BY_EDGE_ON_GPUS, PROGRAMS, program_for
+from edge_schedule_programs import BY_EDGE_ON_GPUS
+from equality_programs import PROGRAMS, program_for
 from fault_cases import CASES, assert_named
 from master_programs import Fading, Letters
 from send_programs import Flood, FloodSum

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from battery import BATTERY, NAMES, Sample
 from edge_programs import SentAlong
-from equality_programs import BY_EDGE_ON_GPUS, NO_ATOMIC, PROGRAMS, program_for
+from edge_schedule_programs import BY_EDGE_ON_GPUS, NO_ATOMIC
+from equality_programs import PROGRAMS, program_for
 from gpu_ways import (
     BUSY,
     assert_as_judged,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from direction_cases import DIRECTION_CASES, DirectionCase
+from host_cpp import LIBRARY_FLAGS
 
 from sigps.kernels import cuda as kernels
 from sigps.kernels.direction import FORCED
@@ -74,7 +75,7 @@ def on_host(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Any], Any]:
         pytest.skip("no C++ compiler (c++, g++, clang++)")
     folder = tmp_path_factory.mktemp("direction")
     (folder / "choose.cpp").write_text(SOURCE)
-    flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", f"-I{FOLDER}"]
+    flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", *LIBRARY_FLAGS, f"-I{FOLDER}"]
     command = [compiler, *flags, "choose.cpp", "-o", "choose.so"]
     subprocess.run(command, cwd=folder, check=True)
     library = ctypes.CDLL(str(folder / "choose.so"))
