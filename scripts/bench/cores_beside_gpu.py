@@ -10,8 +10,8 @@ arcs. `--real SCALES` has whole graphs of these scales beside them, which judge 
 *packed* unpacks a page and adds up records, *raw* adds up records along arcs that lie unpacked in memory, *unpacked*
 only unpacks. *notified*: pages are read twice, once to mark the targets of those that sent (`--senders` of all rows),
 once to pull marked rows; its arcs are those that were pulled. Each is a loop of its own that does nothing else, so a
-superstep is slower. Times are processor time, the least of `--repeats`. The last lines say what so many cores take off
-a GPU by them. Writes a JSON file to `scripts/bench/results/`.
+superstep is slower. Times are processor time, the least of `--repeats`. `sigps plan` says what follows for a GPU
+(`prediction.gain_of_cores`). Writes a JSON file to `scripts/bench/results/`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def main() -> None:
     """Run what the arguments describe."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--scales", nargs="+", type=int, default=[20, 22, 24, 26, 27, 28])
-    options.add_argument("--real", nargs="*", type=int, default=[], help="scales of which whole graphs are made")
+    options.add_argument(
+        "--real", nargs="*", type=int, default=[], help="scales of which whole graphs are made"
+    )
     options.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     options.add_argument("--slices", type=int, default=16)
     options.add_argument("--arcs", type=int, default=1 << 22, help="of a slice")
@@ -100,7 +102,9 @@ def whole_pages(scale: int) -> Pages:
     def rows() -> Iterator[tuple[int, NDArray[Any], NDArray[np.uint32]]]:
         for first in range(0, order.size, 1 << 14):
             own = order[first : first + (1 << 14)]
-            ends = [np.sort(number[graph.targets[int(graph.offsets[v]) : int(graph.offsets[v + 1])]]) for v in own]
+            ends = [
+                np.sort(number[graph.targets[int(graph.offsets[v]) : int(graph.offsets[v + 1])]]) for v in own
+            ]
             yield first, degrees[own], np.concatenate(ends)
 
     return Pages([page for given in rows() for page in packed(*given)], order.size)
@@ -193,7 +197,9 @@ class Room:
         """Return the degrees and the ends of a page."""
         count, ends = page.degrees.size, self.ends[: page.ends.size]
         sizes = np.uint64(num_rows), np.uint64(page.first), np.uint64(count)
-        check(unpack_rows(page.words, *sizes, self.degrees, self.firsts, self.gaps, ends), "a page is damaged")
+        check(
+            unpack_rows(page.words, *sizes, self.degrees, self.firsts, self.gaps, ends), "a page is damaged"
+        )
         return self.degrees[:count], ends
 
 
@@ -203,8 +209,10 @@ def measure(pages: Pages, name: str, given: argparse.Namespace, table: Table) ->
     records = draw.random(pages.num_rows, dtype=np.float32)
     marks = np.zeros(pages.num_rows, dtype=np.uint8)
     sends = [(draw.random(page.degrees.size) < given.senders).astype(np.uint8) for page in pages.pages]
-    of_all = [draw.random(page.degrees.size) >= (1 - given.senders) ** page.degrees.astype(float) for page in pages.pages]
-    is_marked = [found.astype(np.uint8) for found in of_all]  # by all rows, of which most are not here
+    is_marked = [  # by all rows, of which most are not here
+        (draw.random(page.degrees.size) >= (1 - given.senders) ** page.degrees.astype(float)).astype(np.uint8)
+        for page in pages.pages
+    ]
 
     def unpacked(room: Room, number: int) -> int:
         return room.unpack(pages.pages[number], pages.num_rows)[1].size
@@ -232,8 +240,12 @@ def measure(pages: Pages, name: str, given: argparse.Namespace, table: Table) ->
             rate = arcs / seconds / 1e9
             row = {"work": work, "graph": name, "threads": threads, "arcs": arcs} | about
             row |= {"ns_an_arc": round(1 / rate, 3), "billion_arcs_a_second": round(rate, 4)}
-            text = f"{threads} threads, {arcs / 1e6:>6.1f} M arcs of {about['bytes_an_arc']} bytes, records of "
-            text += f"{about['records_megabytes']:>4} MB: {1 / rate:>5.2f} ns an arc, {rate:.3f} G arcs/s a core"
+            text = (
+                f"{threads} threads, {arcs / 1e6:>6.1f} M arcs of {about['bytes_an_arc']} bytes, records of "
+            )
+            text += (
+                f"{about['records_megabytes']:>4} MB: {1 / rate:>5.2f} ns an arc, {rate:.3f} G arcs/s a core"
+            )
             table.add(row, text)
 
 

@@ -219,6 +219,8 @@ def _time_lines(
 ) -> Iterator[str]:
     """Yield the lines about the predicted times."""
     from sigps.cli.plan import forecast
+    from sigps.costs.work import work_of
+    from sigps.device.cpu import available_cores
 
     num_ranks = max(partitions)
     kind = device_kind or forecast.kind_of(job, size.num_edges, num_ranks)
@@ -233,6 +235,10 @@ def _time_lines(
     if streaming is not None and kind == "h200":
         yield f"predicted for NVIDIA H200, {forecast.basis(kind, num_ranks)}:"
         yield f"  {forecast.crossing_line(streaming)}"
+        if beside := forecast.cores_line(
+            streaming, work_of(program, size, state_bytes).record, available_cores()
+        ):
+            yield f"  {beside}"
         return
     limit, is_search = job.engine.max_supersteps, forecast.is_search(program)
     if supersteps is not None and limit is not None:

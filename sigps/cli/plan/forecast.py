@@ -23,6 +23,7 @@ __all__ = [
     "Forecast",
     "advise",
     "basis",
+    "cores_line",
     "crossing_line",
     "devices",
     "forecasts",
@@ -209,6 +210,26 @@ def crossing_line(streaming: Streaming) -> str:
     text = f"a superstep that reads all edges takes {seconds_text(seconds)}"
     rate = bytes_text(streaming.streamed / seconds)
     return text + (f", in which {rate}/s cross" if streaming.streamed else ", and none cross")
+
+
+def cores_line(streaming: Streaming, record: int, num_cores: int) -> str:
+    """Return what the cores of a GPU's host could add to a superstep that reads all packed edges; empty if none cross.
+
+    Args:
+        streaming: What streams.
+        record: The bytes of a record.
+        num_cores: Of the host.
+    """
+    if not streaming.streamed:
+        return ""
+    gain = prediction.gain_of_cores(streaming.streamed, streaming.arcs, record * streaming.rows, num_cores)
+    cores = f"{num_cores} core{'s' * (num_cores > 1)} of its host"
+    verdict = (
+        "less than it costs to share pages" if gain < prediction.PAYS else "but sharing pages is not built"
+    )
+    return (
+        f"{cores} pull none of the pages: with these it would be {gain:.2f} times as fast at best, {verdict}"
+    )
 
 
 def advise(

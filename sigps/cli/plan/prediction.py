@@ -15,10 +15,12 @@ from sigps.costs.work import Work
 from sigps.system.master import GIGABYTES_PER_SECOND_OF_A_CORE
 
 __all__ = [
+    "PAYS",
     "Device",
     "cpu_cores",
     "crossing_seconds",
     "dense_seconds",
+    "gain_of_cores",
     "h200",
     "most_edges_of_small",
     "most_supersteps",
@@ -137,6 +139,32 @@ def crossing_seconds(streamed: int, arcs: int) -> float:
     [17.1, 6.1]
     """
     return max(1e-3 + streamed / 51e9 if streamed else 0.0, arcs / 85e9)
+
+
+PAYS = 1.1
+"""How many times faster cores would have to make a GPU that streams, to be worth a queue that both draw pages from."""
+
+
+def gain_of_cores(streamed: int, arcs: int, record_bytes: int, num_cores: int) -> float:
+    """Predict how many times faster a GPU's superstep would be at best, if cores of its host pulled some of the pages.
+
+    At best: what crosses for it, all records there and those of the cores' vertices back, takes no time. Measured on a
+    core of an AMD EPYC (`scripts/bench/cores_beside_gpu.py`): 2.6, 3.4, 5.4, 5.9, 6.9 and 8.8 ns an arc of kron-20, 22,
+    24, 26, 27 and 28, with records of 4 bytes.
+
+    Args:
+        streamed: Packed bytes that cross to the GPU; cores gain nothing where none do.
+        arcs: All edges.
+        record_bytes: Of the records of all vertices.
+        num_cores: Of the GPU's host.
+
+    >>> round(gain_of_cores(13_714_200_000, 8_472_301_056, 4 << 28, 16), 2)
+    1.06
+    """
+    if not streamed or not arcs:
+        return 1.0
+    of_a_core = max(2e-9, 2.5e-9 + 0.7e-9 * math.log2(max(1, record_bytes) / (4 << 20)))
+    return 1 + crossing_seconds(streamed, arcs) / arcs * num_cores / of_a_core
 
 
 def search_seconds(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from sigps.cli import main as cli
 from sigps.cli.plan.forecast import (
     Forecast,
     advise,
+    cores_line,
     is_search,
     kind_of,
     obstacle,
@@ -25,6 +27,7 @@ from sigps.costs.sizes import PartitionSize, Size
 from sigps.costs.work import Work, work_of
 from sigps.device.cuda import what_is_missing
 from sigps.job.config import JobConfig, load_job
+from sigps.job.streaming import Streaming
 
 
 def job_of(
@@ -102,6 +105,33 @@ def test_auto_is_what_this_machine_would_choose(tmp_path: Path) -> None:
     job = job_of(tmp_path)
     assert kind_of(job, 10_000, 1) == "cpu"
     assert kind_of(job, 10**9, 2) == ("cpu" if what_is_missing() else "h200")
+
+
+@pytest.mark.parametrize(
+    ("streamed", "cores", "expected"),
+    [
+        (0, 16, ""),
+        (
+            13_714_200_000,
+            1,
+            "1 core of its host pull.* 1.00 times as fast at best, less than it costs to share",
+        ),
+        (
+            13_714_200_000,
+            16,
+            "16 cores of its host pull.* 1.06 times as fast at best, less than it costs to share",
+        ),
+        (
+            13_714_200_000,
+            32,
+            "32 cores of its host pull.* 1.13 times as fast at best, but sharing pages is not built",
+        ),
+    ],
+)
+def test_what_is_said_of_cores_beside_a_gpu(streamed: int, cores: int, expected: str) -> None:
+    streaming = Streaming({}, 0, streamed, 8_472_301_056, 1 << 28, 0, "", "")
+    found = cores_line(streaming, 4, cores)
+    assert re.match(expected, found) if expected else found == ""
 
 
 def test_a_record_is_half_as_wide_in_single_precision() -> None:

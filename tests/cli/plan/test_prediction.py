@@ -9,7 +9,9 @@ import pytest
 from sigps.cli.plan.prediction import (
     Device,
     cpu_cores,
+    crossing_seconds,
     dense_seconds,
+    gain_of_cores,
     h200,
     most_edges_of_small,
     most_supersteps,
@@ -103,6 +105,37 @@ def test_pagerank_on_two_cores(size: tuple[int, int], milliseconds: float, toler
 def test_unpacking_is_predicted_within_a_fifth(arcs: int, rows: int, nanoseconds: float) -> None:
     assert is_near(unpacking_seconds(arcs, rows, 1), arcs * nanoseconds * 1e-9, 1.2)
     assert unpacking_seconds(arcs, rows, 4) == unpacking_seconds(arcs, rows, 1) / 4
+
+
+# What a core takes for an arc (scripts/bench/results/cores-beside-gpu.json), by scale.
+@pytest.mark.parametrize(
+    ("scale", "nanoseconds"), [(20, 2.6), (22, 3.4), (24, 5.4), (26, 5.9), (27, 6.9), (28, 8.8)]
+)
+def test_what_cores_would_pull_beside_a_gpu_is_predicted_within_a_fifth(
+    scale: int, nanoseconds: float
+) -> None:
+    arcs, streamed = 32 << scale, 55 << scale
+    on_gpu = arcs / crossing_seconds(streamed, arcs)
+    by_cores = (gain_of_cores(streamed, arcs, 4 << scale, 16) - 1) * on_gpu
+    assert is_near(by_cores, 16 / (nanoseconds * 1e-9), 1.2)
+
+
+@pytest.mark.parametrize(
+    ("streamed", "arcs", "record_bytes", "cores", "gain"),
+    [
+        (0, 10**9, 1 << 22, 16, 1.0),  # all edges are on the GPU
+        (0, 0, 0, 16, 1.0),
+        # by hand: 51 GB take 1.001 s, in which a core of 2.5 ns an arc pulls 0.4004 of 10^9
+        (51 * 10**9, 10**9, 4 << 20, 1, 1.4004),
+        (51 * 10**9, 10**9, 4 << 20, 10, 5.004),
+        (51 * 10**9, 10**9, 1 << 22 << 10, 1, 1.10537),  # ten times twice the records: 9.5 ns
+        (51 * 10**9, 10**9, 1, 1, 1.5005),  # never under 2 ns
+    ],
+)
+def test_what_cores_gain_at_best(
+    streamed: int, arcs: int, record_bytes: int, cores: int, gain: float
+) -> None:
+    assert gain_of_cores(streamed, arcs, record_bytes, cores) == pytest.approx(gain, rel=1e-4)
 
 
 def test_ranks_of_one_host_share_its_cores() -> None:
