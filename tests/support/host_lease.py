@@ -1,17 +1,21 @@
 """`lease.cu` as a whole, linked with a program's functions, for the host: a GPU of one block whose threads take turns.
 
-`use_host_as_gpu` runs leases by the plain schedule; with `run_leases_by_their_text` they go through the very text of
-the kernels, which check their invariants (SIGPS_DEBUG), on the structures that the engine fills.
+`use_host_as_gpu` and `use_host_as_peers` run leases by the plain schedule; with `run_leases_by_their_text` they go
+through the very text of the kernels, which check their invariants (SIGPS_DEBUG), on the structures that the engine
+fills. Ranks that are threads have a library each, and write into each other's memory as it is.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import inspect
 import re
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +23,7 @@ import numpy as np
 import pytest
 from cuda_twin import layout_of
 from host_cpp import FOLDER, LIBRARY_FLAGS, find_compiler
+from host_kernels import host_kernels
 
 from sigps.compiler.cuda import compile as cuda
 from sigps.compiler.cuda.compile import compile_for_cuda
@@ -26,6 +31,7 @@ from sigps.compiler.cuda.functions import Functions
 from sigps.compiler.cuda.master import master_source
 from sigps.compiler.program import VertexProgram
 from sigps.device.cuda import Gpu
+from sigps.engine.gpu import packed_edges
 from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.launch import NO_CLUSTER, Cluster, Shape
 from sigps.engine.gpu.memory_plan import can_cluster
@@ -34,6 +40,10 @@ from sigps.engine.gpu.variant import Packing, Variant
 __all__ = ["run_leases_by_their_text"]
 
 THREADS = 64
+
+THREADS_OF_TILES = 1024
+"""Where in-edges lie in tiles: a run of slices is for each of 32 warps."""
+
 MOST_MESSAGES = 64
 """Of a superstep that the small-frontier kernel runs, which has one block here."""
 
@@ -47,16 +57,25 @@ _IN_ITS_PLACE = {
     "mapa": "there = mine;",
     "barrier.cluster": "__syncthreads();",
     "prefetch": ";",
+    "ld.acquire.gpu.global.u32": "wait_a_turn(); value = __atomic_load_n(at, __ATOMIC_ACQUIRE);",
+    "ld.relaxed.gpu.global.u32": "wait_a_turn(); value = __atomic_load_n(at, __ATOMIC_RELAXED);",
+    "st.release.gpu.global.u32": "__atomic_store_n(at, value, __ATOMIC_RELEASE);",
+    "atom.add.acq_rel.gpu.global.u32": "old = __atomic_fetch_add(at, value, __ATOMIC_ACQ_REL);",
+    "st.relaxed.sys.global.u64": "__atomic_store_n(at, value, __ATOMIC_RELAXED);",
+    "fence.acq_rel.sys": "__atomic_thread_fence(__ATOMIC_SEQ_CST);",
+    "ld.acquire.sys.global.u64": "wait_a_turn(); value = __atomic_load_n(at, __ATOMIC_ACQUIRE);",
 }
 """What a statement of the device does, by what stands in it."""
 
 _DEVICE = r"""
 #include <cstdlib>
+#include <sched.h>
 #define __forceinline__ inline
 #define __noinline__
 static uint64_t nanoseconds_of_host;
-static void __threadfence() {}
+static void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static void __trap() { std::abort(); }
+template <class T> static T __ldcg(const T *at) { return *at; }
 static float __fdividef(float a, float b) { return a / b; }
 template <class T> static T __shfl_up_sync(uint32_t, T value, uint32_t distance) {
   return from_lane(value, threadIdx.x % 32 >= distance ? threadIdx.x % 32 - distance : threadIdx.x % 32);
@@ -79,22 +98,20 @@ static uint32_t __reduce_max_sync(uint32_t, uint32_t value) {
   __syncwarp();
   return most;
 }
+static void wait_a_turn() { // for another rank, whose thread may have none of the cores
+  sched_yield();
+  take_turns();
+}
 static bool __any_sync(uint32_t lanes, bool value) { return __ballot_sync(lanes, value) != 0; }
 template <class T, class U> static T atomicMax(T *at, U value) {
   take_turns();
-  T found = *at;
-  *at = max(found, T(value));
-  return found;
+  return replace_at(at, [&](T found) { return max(found, T(value)); });
 }
 template <class T> static T atomicAnd(T *at, T bits) {
-  T found = *at;
-  *at &= bits;
-  return found;
+  return replace_at(at, [&](T found) { return T(found & bits); });
 }
 template <class T> static T atomicXor(T *at, T bits) {
-  T found = *at;
-  *at ^= bits;
-  return found;
+  return replace_at(at, [&](T found) { return T(found ^ bits); });
 }
 """
 
@@ -111,36 +128,12 @@ template <class T> T of_other(const Team &, T value, uint32_t) { return value; }
 
 _FED = r"""
 template <class T> static T __ldcv(const T *at) { return *at; }
-template <class T> static T __ldcg(const T *at) { return *at; }
 namespace sigps { namespace packed {
 inline uint32_t load_from_host(const uint32_t *at) { return __atomic_load_n(at, __ATOMIC_ACQUIRE); }
 inline void store_to_host(uint32_t *at, uint32_t value) { __atomic_store_n(at, value, __ATOMIC_RELEASE); }
 }}
 """
 """What kernels call where pages come through a ring."""
-
-_GRID = r"""
-#pragma once
-namespace sigps {
-struct Barrier {
-  alignas(128) uint32_t arrived;
-  alignas(128) uint32_t generation;
-};
-inline uint32_t load_acquire(const uint32_t *at) { return *at; }
-inline void wait_for_all(Barrier *, uint32_t &generation) {
-  generation++;
-  __syncthreads();
-}
-template <class Decide> inline void wait_for_all(Barrier *, uint32_t &generation, Decide decide) {
-  __syncthreads();
-  decide();
-  generation++;
-  __syncthreads();
-}
-}
-"""
-"""In the place of `grid.cuh`: one block, which is also the last one that arrives."""
-
 
 def run_leases_by_their_text(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Let the GPU that `use_host_as_gpu` made run leases by `lease.cu`.
@@ -153,7 +146,13 @@ def run_leases_by_their_text(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """
     launched: list[str] = []
     monkeypatch.setattr(gpu_variant, "load_variant", functools.partial(_load_variant, launched))
+    monkeypatch.setattr(packed_edges, "_heads_kernel", _heads_kernel)
     return launched
+
+
+def _heads_kernel(gpu: Gpu, is_part: bool, is_fed: bool) -> Any:
+    macros = {"SIGPS_PACKED": str(Packing.PART.value)} if is_part else {}
+    return host_kernels("heads", macros | (gpu_variant.FED if is_fed else {}))["find_heads_block_mapped"]
 
 
 def _load_variant(
@@ -163,32 +162,61 @@ def _load_variant(
     given.apply_defaults()
     how = given.arguments
     packing: Packing = how["packing"]
-    for name in ("has_peers", "goes_by_edge", "has_tiles", "in_pieces", "has_tile_columns"):
-        assert not how[name]
-    assert packing is not Packing.PART
+    has_tiles = how["has_tiles"]
+    assert not (how["goes_by_edge"] or how["in_pieces"])
     compiled = compile_for_cuda(program, dict(columns), narrow_ids=narrow, arch=gpu.arch)
-    has_cluster = how["is_mesh"] and can_cluster(compiled) and packing is Packing.NONE
+    is_alone = packing is Packing.NONE and not (how["has_peers"] or has_tiles)
+    has_cluster = how["is_mesh"] and can_cluster(compiled) and is_alone
     macros = packing.macros(compiled, has_heads=how["has_heads"]) | (gpu_variant.FED if how["is_fed"] else {})
-    assert "SIGPS_HEADS" not in macros  # heads are another kernel's
+    macros |= gpu_variant.PEERS if how["has_peers"] else {}
+    macros |= gpu_variant.TILES if has_tiles else {}
+    macros |= gpu_variant.TILE_COLUMNS if how["has_tile_columns"] else {}
     library = _library(program, tuple(columns), narrow, how["has_turns"], has_cluster, tuple(macros.items()))
     lease: Any = _Kernel("run_lease", library, launched)
     few: Any = _Kernel("run_small_frontier", library, launched) if has_cluster else None
     cluster = Cluster(1, THREADS, MOST_MESSAGES, MOST_PLACES) if has_cluster else NO_CLUSTER
-    return Variant(compiled, lease, Shape(THREADS, 1), few, cluster, 1, 0)
+    threads = THREADS_OF_TILES if has_tiles else THREADS
+    return Variant(compiled, lease, Shape(threads, 1), few, cluster, 1, 0, tile_bytes=int(has_tiles))
 
 
 _parameters = inspect.signature(gpu_variant.load_variant)
 
 
+class _Library:
+    """A library of a lease, of which each thread that runs one has a copy: blocks and what they share are statics."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content, self._idle = content, list[ctypes.CDLL]()
+
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[ctypes.CDLL]:
+        """Have a copy that nobody else runs."""
+        try:
+            copy = self._idle.pop()
+        except IndexError:
+            with tempfile.NamedTemporaryFile(suffix=".so") as file:
+                file.write(self._content)
+                file.flush()
+                copy = ctypes.CDLL(file.name)
+        yield copy
+        self._idle.append(copy)
+
+
 class _Kernel:
-    def __init__(self, name: str, library: ctypes.CDLL, launched: list[str]) -> None:
-        self._name, self._launched = name, launched
-        self._function = getattr(library, f"{name}_here")
+    def __init__(self, name: str, library: _Library, launched: list[str]) -> None:
+        self._name, self._library, self._launched = name, library, launched
 
     def launch(self, blocks: int, threads: int, parameters: Any, **_: Any) -> None:
         self._launched.append(self._name)
         lease = np.ascontiguousarray(parameters[0])
-        self._function(ctypes.c_void_p(lease.ctypes.data))
+
+        def run(block: int) -> None:
+            with self._library.taken() as library:
+                given = ctypes.c_void_p(lease.ctypes.data), ctypes.c_uint32(block), ctypes.c_uint32(blocks)
+                getattr(library, f"{self._name}_here")(*given)
+
+        with ThreadPoolExecutor(blocks) as pool:
+            list(pool.map(run, range(blocks)))
 
     launch_cluster = launch
 
@@ -205,7 +233,7 @@ def _library(
     has_turns: bool,
     has_cluster: bool,
     more: tuple[tuple[str, str], ...],
-) -> ctypes.CDLL:
+) -> _Library:
     compiler = find_compiler()
     if compiler is None:
         pytest.skip("no C++ compiler (c++, g++, clang++)")
@@ -219,14 +247,17 @@ def _library(
     macros["SIGPS_CLUSTER_THREADS"] = THREADS if has_cluster else 0
     entries = ["lease", *(["small_frontier"] if has_cluster else [])]
     macros |= dict(more)
+    if "SIGPS_TILES" in macros:
+        macros["SIGPS_THREADS"] = THREADS_OF_TILES
     threads = (Path(__file__).parent / "host_threads.hpp").read_text()
-    text = [threads.replace("uint64_t words[2];", "uint32_t x, y, z, w;") if more else threads, _DEVICE]
-    text += [_ALONE] if more else []
+    text = [threads, _DEVICE]
+    text += [_ALONE] if "SIGPS_PACKED" in macros else []
     text += [_FED] if "SIGPS_FED" in macros else []
     text += [source]
     text += ["" if program.master is None else master_source(program, layout), '#include "lease.cu"']
     text += [
-        f'extern "C" void run_{name}_here(const Lease *lease) {{ run_block([&] {{ run_{name}(*lease); }}); }}'
+        f'extern "C" void run_{name}_here(const Lease *lease, uint32_t block, uint32_t blocks) {{'
+        f" blockIdx.x = block; gridDim.x = blocks; run_block([&] {{ run_{name}(*lease); }}); }}"
         for name in entries
     ]
     with tempfile.TemporaryDirectory() as folder:
@@ -235,7 +266,7 @@ def _library(
             kernel = re.sub(
                 r"extern __shared__ uint4 (\w+)\[\];", r"alignas(16) static uint4 \1[1 << 14];", kernel
             )
-            (Path(folder) / file.name).write_text(_GRID if file.name == "grid.cuh" else kernel)
+            (Path(folder) / file.name).write_text(kernel)
         (Path(folder) / "lease.cpp").write_text("\n".join(text))
         flags = [f"-D{name}={value}" for name, value in {**defines, **macros}.items()]
         command = [
@@ -248,8 +279,8 @@ def _library(
             f"-I{folder}",
         ]
         subprocess.run([*command, *flags, "lease.cpp", "-o", "lease.so"], cwd=folder, check=True)
-        return ctypes.CDLL(str(Path(folder) / "lease.so"))
+        return _Library((Path(folder) / "lease.so").read_bytes())
 
 
-_OF_A_LEASE = ("next_superstep.cuh", "scatter.cuh", "cluster.cuh")
-"""Files with statements of the device that a lease on one GPU runs."""
+_OF_A_LEASE = ("next_superstep.cuh", "scatter.cuh", "cluster.cuh", "halo.cuh", "grid.cuh")
+"""Files with statements of the device that a lease runs."""

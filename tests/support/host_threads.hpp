@@ -34,7 +34,7 @@ static struct {
 } blockDim;
 static struct {
   uint32_t x = 1;
-} gridDim;
+} gridDim; // one block, but where each of several is another library's
 
 struct Fiber {
   ucontext_t context;
@@ -158,32 +158,33 @@ template <class T> static T __ldcs(const T *at) { return *at; }
 static int __popc(uint32_t bits) { return __builtin_popcount(bits); }
 static int __ffs(uint32_t bits) { return __builtin_ffs(int(bits)); }
 
+// What stands there before `next` is written, which is of it: other blocks may
+// be other threads of the host.
+template <class T, class Next> static T replace_at(T *at, Next next) {
+  T found, wanted;
+  __atomic_load(at, &found, __ATOMIC_SEQ_CST);
+  do
+    wanted = next(found);
+  while (!__atomic_compare_exchange(at, &found, &wanted, false,
+                                    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+  return found;
+}
+
 template <class T> static T atomicCAS(T *at, T old, T next) {
   take_turns(); // others may be first
-  T found = *at;
-  if (found == old)
-    *at = next;
-  return found;
+  return replace_at(at, [&](T found) { return found == old ? next : found; });
 }
 template <class T, class U> static T atomicAdd(T *at, U value) {
-  T found = *at;
-  *at = found + T(value);
-  return found;
+  return replace_at(at, [&](T found) { return T(found + T(value)); });
 }
 static uint32_t atomicOr(uint32_t *at, uint32_t bits) {
-  uint32_t found = *at;
-  *at |= bits;
-  return found;
+  return replace_at(at, [&](uint32_t found) { return found | bits; });
 }
 template <class T> static T atomicMin(T *at, T value) {
   take_turns();
-  T found = *at;
-  *at = min(found, value);
-  return found;
+  return replace_at(at, [&](T found) { return min(found, value); });
 }
 template <class T> static T atomicExch(T *at, T value) {
   take_turns();
-  T found = *at;
-  *at = value;
-  return found;
+  return replace_at(at, [&](T) { return value; });
 }

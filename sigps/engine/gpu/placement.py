@@ -303,6 +303,6 @@ class Placement:
                 link_buckets_ahead(self.gpu, value, takes_min)
 
     def _compiled(self) -> CudaProgram:
+        narrow = self._has_narrow_ids  # collective: not with the lock, which is of all ranks that are threads
         with spent_on("compile"), compiling:
-            narrow = self._has_narrow_ids
             return compile_for_cuda(self.program, dict(self.columns), narrow_ids=narrow, arch=self.gpu.arch)

@@ -221,7 +221,7 @@ __device__ inline bool wait_for_all_gpus(const Lease &lease,
     __syncthreads();
   }
   if (threadIdx.x == 0) {
-    double imbalance = double(slowest) * halo.num_ranks / max(sum, 1ull);
+    double imbalance = double(slowest) * halo.num_ranks / max(sum, uint64_t(1));
     *halo.num_barriers = number + 1;
     if (HAS_AGGREGATES && (all.ran > 0 || counts_idle(lease, now)) &&
         now.remaining != PUBLISHING && !some_gpu_lacks_capacity(all) &&
