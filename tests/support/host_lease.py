@@ -1,8 +1,9 @@
-"""`lease.cu` as a whole, linked with a program's functions, for the host: a GPU of one block whose threads take turns.
+"""`lease.cu` as a whole, linked with a program's functions, for the host.
 
 `use_host_as_gpu` and `use_host_as_peers` run leases by the plain schedule; with `run_leases_by_their_text` they go
 through the very text of the kernels, which check their invariants (SIGPS_DEBUG), on the structures that the engine
-fills. Ranks that are threads have a library each, and write into each other's memory as it is.
+fills. A block is a thread of the host, with a library of its own for what its threads share, which take turns; ranks
+that are threads write into each other's memory as it is. Barriers of blocks and of GPUs are those of the text.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ import inspect
 import re
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import host_gpu
 import numpy as np
 import pytest
 from cuda_twin import layout_of
@@ -135,15 +139,18 @@ inline void store_to_host(uint32_t *at, uint32_t value) { __atomic_store_n(at, v
 """
 """What kernels call where pages come through a ring."""
 
-def run_leases_by_their_text(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Let the GPU that `use_host_as_gpu` made run leases by `lease.cu`.
+
+def run_leases_by_their_text(monkeypatch: pytest.MonkeyPatch, blocks: int = 1) -> list[str]:
+    """Let the GPUs that `use_host_as_gpu` or `use_host_as_peers` made run leases by `lease.cu`.
 
     Args:
         monkeypatch: Takes it back.
+        blocks: The blocks of a lease.
 
     Returns:
         The kernels that are launched, in turn.
     """
+    monkeypatch.setattr(host_gpu, "GPU", replace(host_gpu.GPU, num_sms=blocks))
     launched: list[str] = []
     monkeypatch.setattr(gpu_variant, "load_variant", functools.partial(_load_variant, launched))
     monkeypatch.setattr(packed_edges, "_heads_kernel", _heads_kernel)
@@ -163,7 +170,8 @@ def _load_variant(
     how = given.arguments
     packing: Packing = how["packing"]
     has_tiles = how["has_tiles"]
-    assert not (how["goes_by_edge"] or how["in_pieces"])
+    for name in ("goes_by_edge", "in_pieces"):
+        assert not how[name]
     compiled = compile_for_cuda(program, dict(columns), narrow_ids=narrow, arch=gpu.arch)
     is_alone = packing is Packing.NONE and not (how["has_peers"] or has_tiles)
     has_cluster = how["is_mesh"] and can_cluster(compiled) and is_alone
@@ -171,7 +179,10 @@ def _load_variant(
     macros |= gpu_variant.PEERS if how["has_peers"] else {}
     macros |= gpu_variant.TILES if has_tiles else {}
     macros |= gpu_variant.TILE_COLUMNS if how["has_tile_columns"] else {}
-    library = _library(program, tuple(columns), narrow, how["has_turns"], has_cluster, tuple(macros.items()))
+    with _one_at_a_time:
+        library = _library(
+            program, tuple(columns), narrow, how["has_turns"], has_cluster, tuple(macros.items())
+        )
     lease: Any = _Kernel("run_lease", library, launched)
     few: Any = _Kernel("run_small_frontier", library, launched) if has_cluster else None
     cluster = Cluster(1, THREADS, MOST_MESSAGES, MOST_PLACES) if has_cluster else NO_CLUSTER
@@ -179,11 +190,14 @@ def _load_variant(
     return Variant(compiled, lease, Shape(threads, 1), few, cluster, 1, 0, tile_bytes=int(has_tiles))
 
 
+_one_at_a_time = threading.Lock()
+"""Of ranks that are threads: they compile the same."""
+
 _parameters = inspect.signature(gpu_variant.load_variant)
 
 
 class _Library:
-    """A library of a lease, of which each thread that runs one has a copy: blocks and what they share are statics."""
+    """A library of a lease, of which each block has a copy: what its threads share are statics."""
 
     def __init__(self, content: bytes) -> None:
         self._content, self._idle = content, list[ctypes.CDLL]()
@@ -247,11 +261,11 @@ def _library(
     macros["SIGPS_CLUSTER_THREADS"] = THREADS if has_cluster else 0
     entries = ["lease", *(["small_frontier"] if has_cluster else [])]
     macros |= dict(more)
+    macros["SIGPS_BY_TEAM"] = 0  # _ALONE
     if "SIGPS_TILES" in macros:
         macros["SIGPS_THREADS"] = THREADS_OF_TILES
     threads = (Path(__file__).parent / "host_threads.hpp").read_text()
-    text = [threads, _DEVICE]
-    text += [_ALONE] if "SIGPS_PACKED" in macros else []
+    text = [threads, _DEVICE, _ALONE]
     text += [_FED] if "SIGPS_FED" in macros else []
     text += [source]
     text += ["" if program.master is None else master_source(program, layout), '#include "lease.cu"']

@@ -71,14 +71,15 @@ def outcome(
     return {name: result[name] for name in result.fields}, [(s.active, s.messages) for s in result.stats]
 
 
-@pytest.mark.parametrize(("program", "graph", "direction"), CASES)
+@pytest.mark.parametrize(("number", "program", "graph", "direction"), [(i, *c) for i, c in enumerate(CASES)])
 def test_a_lease_is_the_interpreters(
-    program: str, graph: str, direction: str, monkeypatch: pytest.MonkeyPatch
+    number: int, program: str, graph: str, direction: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """By one block, or by three at once."""
     made, on = PROGRAMS[program], GRAPHS[graph]()
     expected, supersteps = outcome(made(), on, "python")
     use_host_as_gpu(monkeypatch)
-    launched = run_leases_by_their_text(monkeypatch)
+    launched = run_leases_by_their_text(monkeypatch, blocks=1 + 2 * (number % 2))
     found, taken = outcome(made(), on, "cuda", direction)
     assert launched
     for name, values in expected.items():
@@ -121,7 +122,7 @@ def test_a_lease_over_packed_edges_is_the_interpreters(
     stored = sigps.load(tmp_path / "store")
     expected = sigps.run(program, stored, device="python", max_supersteps=5)
     use_host_as_gpu(monkeypatch)
-    launched = run_leases_by_their_text(monkeypatch)
+    launched = run_leases_by_their_text(monkeypatch, blocks=1 if page_arcs == 64 else 2)
     for more in (
         {"transfer": "bulk"},
         {"transfer": "bulk", "host_memory": "3KB" if page_arcs == 64 else "64KB"},

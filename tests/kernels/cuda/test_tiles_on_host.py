@@ -5,15 +5,14 @@ from __future__ import annotations
 import ctypes
 import functools
 import logging
-import threading
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
 import pytest
 from host_gpu import GPU, use_host_as_gpu
-from host_kernels import entries_of, kernels_of, library_of, text_of
+from host_kernels import library_of, text_of
+from host_tile_layout import LAYOUT, LAYOUT_ENTRIES, launch_on_host, lay_tiles_out_on_host
 from numpy.typing import NDArray
 from thread_group import ThreadGroup, run_ranks
 
@@ -32,15 +31,6 @@ SUPPORT = Path(__file__).parents[2] / "support"
 Own = Literal["together", "before", "all sent"]
 ALL_BRING, SOME_SENT = 3, 1
 """Which records are read: `SenderFilter`."""
-
-DEVICE = r"""
-// Lanes of a warp that are not all there each stand alone.
-static uint32_t __activemask() { return 1u << threadIdx.x % 32; }
-static uint32_t ballot_of(uint32_t lanes, bool value) {
-  return lanes == 0xffffffff ? __ballot_sync(lanes, value) : value ? lanes : 0;
-}
-#define __ballot_sync ballot_of
-"""
 
 RUN = """
 extern "C" void pull(void *edges, void *tiles, uint32_t num_owned, uint32_t num_lids, uint32_t num_block_rows,
@@ -86,43 +76,14 @@ extern "C" void pull(void *edges, void *tiles, uint32_t num_owned, uint32_t num_
 """
 
 
-OF_COLUMNS = {
-    "place_tile_column_32_warp_mapped": "const uint64_t *|const uint64_t *|const uint32_t *|const uint32_t *|"
-    "const uint32_t *|uint64_t|const uint32_t *|const uint32_t *|const uint32_t *|uint64_t|const uint32_t *|uint32_t|"
-    "uint32_t|const int64_t *|const uint32_t *|uint32_t *",
-    "place_row_column_32_thread_mapped": "Edges|const uint32_t *|const uint32_t *|const uint32_t *|uint64_t|"
-    "const uint32_t *|const int64_t *|const uint32_t *|uint32_t *",
-}
-"""Kernels that a macro makes, and the types of their parameters."""
-
-
 @functools.cache
 def library(num_words: int, all_pass: bool, has_columns: bool = False) -> ctypes.CDLL:
-    layout = text_of("tile_layout.cu")
-    parts = [(SUPPORT / "host_threads.hpp").read_text(), DEVICE, text_of("edges.cuh"), layout]
+    parts = [(SUPPORT / "host_threads.hpp").read_text(), *LAYOUT]
     parts += [(SUPPORT / "host_tiles.hpp").read_text(), text_of("gather.cuh"), text_of("publish.cuh")]
     parts += [text_of("tiles.cuh"), RUN]
     macros = {"SIGPS_THREADS": 1024, "SIGPS_WORDS": num_words, "SIGPS_ALL_PASS": int(all_pass)}
     macros["SIGPS_TILE_COLUMNS"] = int(has_columns)
-    entries = kernels_of(layout) | {name: types.split("|") for name, types in OF_COLUMNS.items()}
-    return library_of([*parts, entries_of(entries)], macros)
-
-
-def launch_on_host(kernels: ctypes.CDLL, name: str, num_threads: int, *arguments: Any) -> None:
-    """Launch a kernel that lays edges out."""
-    if name == "make_keys_warp_mapped":
-        _, lids, offsets, ends = (np.array(a) for a in arguments[:-1])
-        row = np.repeat(np.arange(offsets.size - 1), np.diff(offsets).astype(np.int64))
-        arguments[-1].set(lids[row].astype(np.uint64) << np.uint64(32) | lids[ends])
-    elif name.startswith("take_rows_32"):
-        values, order, _, _, found = arguments
-        found.set(np.array(values)[np.array(order)])
-    else:
-        kept = [
-            np.array(a.ctypes.data, np.uint64) if isinstance(a, np.ndarray) and a.ndim else np.array(a)
-            for a in arguments
-        ]
-        getattr(kernels, f"run_{name}")(*(ctypes.c_void_p(a.ctypes.data) for a in kept))
+    return library_of([*parts, LAYOUT_ENTRIES], macros)
 
 
 def laid_out(
@@ -361,16 +322,7 @@ def test_a_warp_has_more_slices_than_lanes(monkeypatch: pytest.MonkeyPatch) -> N
 def test_parts_lie_in_tiles(ranks: int, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each rank's rows and tiles have the in-neighbours of its vertices, which have new numbers; ghosts keep theirs."""
     use_host_as_gpu(monkeypatch)
-    kernels, one_by_one = library(1, True), threading.Lock()
-
-    def kernel(name: str, gpu: Any, file: str = "layout") -> Any:
-        def launch(blocks: int, threads: int, arguments: Any) -> None:
-            with one_by_one:
-                launch_on_host(kernels, name, blocks * threads, *arguments)
-
-        return SimpleNamespace(launch=launch)
-
-    monkeypatch.setattr(gpu_graph, "layout_kernel", kernel)
+    lay_tiles_out_on_host(monkeypatch)
     rng = np.random.default_rng(9)
     sources, targets = ((rng.random(9000) ** power * 400).astype(np.int64) for power in (4, 2))
 
