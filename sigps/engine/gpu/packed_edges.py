@@ -8,35 +8,30 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sigps.account import spent_on
-from sigps.device.cpu import available_cores
 from sigps.device.cuda import Gpu, Kernel, Module, check_fits
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.layout import Rows
 from sigps.engine.gpu.numbering import Numbering
 from sigps.engine.gpu.packed_places import (
-    COLUMN_HEADER_WORDS,
-    HEADER_WORDS,
     NUM_HEADS,
     LidsOfRows,
     PlacesInPages,
     bytes_of_heads,
     first_words,
-    front_words,
     lids_of_rows,
     list_bytes,
-    num_chunks,
     order_of_chains,
     places_in_pages,
     scratch_words,
 )
 from sigps.engine.gpu.page_feed import Loads, PageFeed, cut_loads, state_of_feed
+from sigps.engine.gpu.page_reading import PageHeaders, PageReading, num_readers
 from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.errors import DeviceError
@@ -44,14 +39,12 @@ from sigps.host_memory import available_memory
 from sigps.kernels.cuda.lease import HUB_DEGREE, PACKED_ROWS
 
 if TYPE_CHECKING:
-    from sigps.graph.packing.unpacker import PackedRows
+    pass
 
 __all__ = ["NO_PAGE", "PackedEdges", "PackedGraph"]
 
 NO_PAGE = 0xFFFFFFFF
 """What `damaged` is where no page is."""
-
-_RAW, _WHOLE = 0, 1  # kinds of pages of a column
 
 
 class PackedEdges:
@@ -108,58 +101,25 @@ class PackedEdges:
         check_fits({"packed edges": 4 * self.num_resident, "where rows are in them": where})
         self._resident = cupy.empty(max(1, self.num_resident), dtype=cupy.uint32)
         self._pinned = cupy.cuda.alloc_pinned_memory(max(4, on_host))
-        self._host = np.frombuffer(self._pinned, np.uint32, max(4, on_host) // 4)
-        num_rows = table.end_rows.astype(np.int64) - table.first_rows.astype(np.int64)
-        counts = np.stack([num_rows, places.num_parts, np.diff(table.arcs)], axis=1).astype(np.int64)
-        tables = HEADER_WORDS + np.cumsum(num_chunks(counts[:, :2]), axis=1)
-        first_fronts = np.append(0, np.cumsum(front_words(table, places, column)))
-        own_fronts = front_words(table, places)
-        fronts = np.empty(int(first_fronts[-1]), dtype=np.uint32)
-        fed_sizes = np.diff(words)
+        host = np.frombuffer(self._pinned, np.uint32, max(4, on_host) // 4)
+        headers = PageHeaders(packed, places)
+        reading = PageReading(
+            packed,
+            places,
+            headers,
+            column,
+            words,
+            resident=self._resident,
+            num_resident=num_resident,
+            host=host,
+            num_held=num_held,
+        )
+        reading.run()
 
-        def keep(at: int, page: int, own: NDArray[np.uint32]) -> None:
-            if page < num_resident:
-                self._resident[at : at + own.size].set(own)
-            elif page < num_held:
-                self._host[at - self.num_resident :][: own.size] = own
-
-        def header_of(page: int) -> list[int]:
-            return [*counts[page].tolist(), HEADER_WORDS, *tables[page].tolist()]
-
-        def bring(page: int, room: NDArray[np.uint32]) -> None:
-            packed.bring_page(page, room, column)
-            if room[_FIXED].tolist() != header_of(page):
-                raise packed.damaged("pages", page)
-
-        def read(page: int) -> None:
-            begin = int(first_fronts[page])
-            end = begin + int(own_fronts[page])
-            own = packed.words_of_page(page, None if page < num_held else end - begin)
-            if own.size < end - begin or own[_FIXED].tolist() != header_of(page):
-                raise packed.damaged("pages", page)
-            fronts[begin:end] = own[: end - begin]
-            keep(int(words[page]), page, own)
-            if column is None:
-                return
-            at, num_arcs = int(words[page]) + own.size, int(counts[page, 2])
-            begin, end = end, int(first_fronts[page + 1])
-            own = packed.words_of_column(column, page, None if page < num_held else end - begin)
-            kind = int(own[0]) if own.size >= COLUMN_HEADER_WORDS else -1
-            needed = COLUMN_HEADER_WORDS + -(-num_arcs * packed.columns[column].dtype.itemsize // 4)
-            least = {_RAW: needed if page < num_held else 0, _WHOLE: end - begin}.get(kind, own.size + 1)
-            if own.size < max(least, end - begin) or int(own[1]) != num_arcs:
-                raise packed.damaged(f"the column {column!r}", page)
-            fronts[begin:end] = own[: end - begin]
-            keep(at, page, own)
-
-        for page in range(num_resident):
-            read(page)
-        with ThreadPoolExecutor(_num_readers(packed)) as pool:
-            list(pool.map(read, range(num_resident, table.num_pages)))
         order = order_of_chains(edges.rows, num_resident)
         kept = {"first_words": words.astype(np.uint64), "order": order}
         kept |= {name: getattr(places, name) for name in _PLACES}
-        kept |= {"fronts": fronts, "first_fronts": first_fronts[:-1].astype(np.uint32)}
+        kept |= {"fronts": reading.fronts, "first_fronts": reading.first_fronts[:-1].astype(np.uint32)}
         if column is not None:
             kept["column_places"] = np.diff(table.words).astype(np.uint32)
         if lids is not None:
@@ -167,9 +127,14 @@ class PackedEdges:
         self._arrays = {name: cupy.asarray(values) for name, values in kept.items()}
         self._feed: PageFeed | None = None
         if ring is not None:
+
+            def bring(page: int, room: NDArray[np.uint32]) -> None:
+                packed.bring_page(page, room, column)
+                headers.check(page, room)
+
             chains = edges.rows.chains
             in_order = [page for chain in order.tolist() for page in chains[chain] if page >= num_held]
-            self._read_from_disk(cut_loads(in_order, fed_sizes, ring.load_words), ring.num_slots, bring)
+            self._read_from_disk(cut_loads(in_order, np.diff(words), ring.load_words), ring.num_slots, bring)
         self._damaged = cupy.full(1, NO_PAGE, dtype=cupy.uint32)
         self._scratch_words = scratch_words(packed, places, column, num_resident)
         self._heads: Any = None
@@ -177,7 +142,7 @@ class PackedEdges:
     def _read_from_disk(self, loads: Loads, num_slots: int, bring: Callable[[int, Any], None]) -> None:
         import cupy
 
-        num_threads = min(_num_readers(self._edges.rows.packed), num_slots)
+        num_threads = min(num_readers(self._edges.rows.packed), num_slots)
         num_slots -= num_slots % num_threads  # a slot is one thread's
         size = num_slots * loads.slot_words
         pinned = cupy.cuda.alloc_pinned_memory(4 * (size + num_slots))
@@ -316,9 +281,6 @@ class PackedEdges:
             raise self._edges.rows.packed.damaged("pages", page)
 
 
-_FIXED = [0, 1, 2, 4, 5, 6]
-"""Words of a page's header that follow from the tables of the store."""
-
 _LOAD_WORDS, _RING_WORDS, _LEAST_SLOTS = 1 << 20, 1 << 24, 4
 
 
@@ -355,15 +317,7 @@ def _ring_of(words: NDArray[np.int64], num_resident: int, host_bytes: int | None
     return _Ring(first_page, load_words, ring // load_words)
 
 
-def _num_readers(packed: PackedRows) -> int:
-    """Return how many threads read pages: also where cores are few so many that the disks of all folders work."""
-    return max(available_cores(), _READERS_OF_FOLDER * (1 if packed.file is None else packed.file.num_files))
-
-
-_READERS_OF_FOLDER = 2
-
 _PLACES = ("first_rows", "chains", "first_gaps", "parts", "chains_of")
-
 
 _HEADS_THREADS = 512
 
