@@ -19,6 +19,7 @@ from sigps.engine.gpu.beginning import Beginning, beginning_of
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.layout import Rows
 from sigps.engine.gpu.memory_plan import MemoryPlan, Sizes, bytes_to_commit, plan_run
+from sigps.engine.gpu.placed_edges import PlacedEdges
 from sigps.engine.gpu.tiles import TiledEdges
 from sigps.kernels.cuda.abi import ARGUMENTS
 from sigps.kernels.cuda.lease import FAULTS_AT, LEASE
@@ -120,57 +121,27 @@ def _lease(
     """Fill in a lease for blocks that begin at `run` and `states`."""
     program, numbering = compiled.program, graph.numbering
     subgraph = numbering.subgraph
-    narrow = compiled.defines["SIGPS_ID"] == "int32_t"
     lease = np.zeros((), dtype=LEASE)
 
     def at(name: str) -> int:
         return run + plan.offsets[name] if name in plan.offsets else 0
 
     for name, edges in (("in", graph.incoming), ("out", graph.outgoing)):
-        arguments = np.zeros((), dtype=ARGUMENTS)
-        arguments["num_vertices"], arguments["num_edges"] = subgraph.num_vertices, subgraph.num_edges
-        arguments["params"], arguments["aggregates"] = at("params"), at("aggregates")
-        arguments["faults"] = at("control") + FAULTS_AT
-        arguments["ids"] = numbering.ids(narrow=narrow).data.ptr
-        arguments["out_degrees"] = graph.out_degrees.data.ptr
-        arguments["in_degrees"] = graph.in_degrees.data.ptr
-        by_edge = graph.tiles is None or graph.tiles.varies(program.edge_columns)
-        for i, column in enumerate(program.edge_columns):
-            known = edges.column(column, by_edge=by_edge) if edges is graph.tiles else edges.column(column)
-            arguments["columns"][i] = known.data.ptr
-        for i, offset in enumerate(plan.states):
-            arguments["states"][i] = states + offset
-        for i in range(len(compiled.message)):
-            arguments["lists"][i] = at(f"list{i}")
-        for kind in ("num_direct", "direct_kinds", "direct_targets", "direct_senders", "direct_messages"):
-            arguments[kind] = at(kind)
-        arguments["direct_capacity"] = Sizes(graph.num_owned, 0, 0).direct_capacity
-        if program.reads_edges:
-            _fill_walked(arguments, graph, program, at)
-        lease[name] = arguments
+        lease[name] = _arguments(compiled, graph, plan, edges, states, at)
     lease["in_edges"], lease["out_edges"] = graph.incoming.structure(), graph.outgoing.structure()
     if graph.tiles is not None:
         lease["tiles"] = graph.tiles.tiles()
     lease["num_owned"], lease["num_lids"] = graph.num_owned, graph.num_lids
     lease["num_hubs"] = graph.num_hubs
-    rows = graph.incoming.rows
-    lease["num_warp_rows"] = rows.num_warp_rows
-    if program.delivery is not Delivery.DIRECT:  # whose vertices have no bits to set
-        sets_bits = program.reads_all_at_once or program.reads_neighbors  # of all CSR rows, one by one
-        lease["num_block_rows"] = rows.num_csr_rows if sets_bits else rows.num_block_rows
-        lease["num_team_rows"] = rows.num_csr_rows if sets_bits else rows.num_block_rows
-    if graph.tiles is not None:
-        lease["num_team_rows"] = graph.tiles.num_team_rows
-    if program.consumption is Consumption.GROUPED:
-        lease["num_team_rows"] = rows.num_long_rows
-        lease["num_key_rows"] = rows.num_block_rows
+    _fill_rows(lease, program, graph)
     if program.sorts_by:
         lease["num_listed"] = plan.sizes["list_order"] // 4
     lease["could_send"], lease["num_in_edges"] = graph.could_send, subgraph.incoming.num_edges
     lease["pull_cost"] = subgraph.incoming.num_edges + graph.num_owned
     if goes_by_edge:
         assert not isinstance(graph.incoming, TiledEdges)
-        lease["num_positions"], lease["edge_targets"] = rows.num_positions, graph.incoming.targets.data.ptr
+        lease["num_positions"] = graph.incoming.rows.num_positions
+        lease["edge_targets"] = graph.incoming.targets.data.ptr
     lease["carries_on"] = 1
     for i in range(2):
         for name in ("sent", "records", "inboxes", "touched"):
@@ -184,6 +155,66 @@ def _lease(
     if program.delivery is Delivery.DIRECT and (known := numbering.sorted_ids()) is not None:
         direct["sorted_ids"], direct["lids_of_ids"] = (array.data.ptr for array in known)
     return lease
+
+
+def _arguments(
+    compiled: CudaProgram,
+    graph: GpuGraph,
+    plan: MemoryPlan,
+    edges: PlacedEdges | TiledEdges,
+    states: int,
+    at: Callable[[str], int],
+) -> Any:
+    """Return the `kernels.cuda.abi.ARGUMENTS` of functions along some edges, those of a pull or of a push.
+
+    Args:
+        compiled: The program.
+        graph: The partition, on the device.
+        plan: Where the run's arrays lie.
+        edges: Its in-edges or its out-edges.
+        states: Where the block of states begins.
+        at: Returns where one of the run's arrays begins.
+    """
+    program, numbering, subgraph = compiled.program, graph.numbering, graph.numbering.subgraph
+    narrow = compiled.defines["SIGPS_ID"] == "int32_t"
+    arguments = np.zeros((), dtype=ARGUMENTS)
+    arguments["num_vertices"], arguments["num_edges"] = subgraph.num_vertices, subgraph.num_edges
+    arguments["params"], arguments["aggregates"] = at("params"), at("aggregates")
+    arguments["faults"] = at("control") + FAULTS_AT
+    arguments["ids"] = numbering.ids(narrow=narrow).data.ptr
+    arguments["out_degrees"] = graph.out_degrees.data.ptr
+    arguments["in_degrees"] = graph.in_degrees.data.ptr
+    by_edge = graph.tiles is None or graph.tiles.varies(program.edge_columns)
+    for i, column in enumerate(program.edge_columns):
+        known = (
+            edges.column(column, by_edge=by_edge) if isinstance(edges, TiledEdges) else edges.column(column)
+        )
+        arguments["columns"][i] = known.data.ptr
+    for i, offset in enumerate(plan.states):
+        arguments["states"][i] = states + offset
+    for i in range(len(compiled.message)):
+        arguments["lists"][i] = at(f"list{i}")
+    for kind in ("num_direct", "direct_kinds", "direct_targets", "direct_senders", "direct_messages"):
+        arguments[kind] = at(kind)
+    arguments["direct_capacity"] = Sizes(graph.num_owned, 0, 0).direct_capacity
+    if program.reads_edges:
+        _fill_walked(arguments, graph, program, at)
+    return arguments
+
+
+def _fill_rows(lease: Any, program: VertexProgram, graph: GpuGraph) -> None:
+    """Fill in which rows of in-edges are block-mapped, warp-mapped, or a team's."""
+    rows = graph.incoming.rows
+    lease["num_warp_rows"] = rows.num_warp_rows
+    if program.delivery is not Delivery.DIRECT:  # whose vertices have no bits to set
+        sets_bits = program.reads_all_at_once or program.reads_neighbors  # of all CSR rows, one by one
+        lease["num_block_rows"] = rows.num_csr_rows if sets_bits else rows.num_block_rows
+        lease["num_team_rows"] = rows.num_csr_rows if sets_bits else rows.num_block_rows
+    if graph.tiles is not None:
+        lease["num_team_rows"] = graph.tiles.num_team_rows
+    if program.consumption is Consumption.GROUPED:
+        lease["num_team_rows"] = rows.num_long_rows
+        lease["num_key_rows"] = rows.num_block_rows
 
 
 def _num_key_places(program: VertexProgram, rows: Rows) -> int:
