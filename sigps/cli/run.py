@@ -123,7 +123,7 @@ def _run_here(job: JobConfig, files: RunFiles, *, dry_run: bool, resume: bool) -
             assert isinstance(program, Vertex)
             result = run_updates(job, program, group, out, resume=resume)
             _print_result(job, result, group, out)
-            _write(job, result, group, out)
+            _write(job, result, out)
             out.print(account_text(spent_since()), markup=False)
             return
         graph = load_graph(job, group)
@@ -140,7 +140,7 @@ def _run_here(job: JobConfig, files: RunFiles, *, dry_run: bool, resume: bool) -
             result = _run(job, program, graph, limits, files, resume=resume)
             with status.during("writing the result"), spent_on("answer"):
                 _print_result(job, result, group, out)
-                _write(job, result, group, out)
+                _write(job, result, out)
                 files.write(job, result, graph, out)
         out.print(account_text(spent_since()), markup=False)
 
@@ -156,7 +156,7 @@ def _check_updates(job: JobConfig, program: object, files: RunFiles) -> None:
         )
 
 
-def _write(job: JobConfig, result: Result, group: Group, out: Console) -> None:
+def _write(job: JobConfig, result: Result, out: Console) -> None:
     """Write what the job asks for. Collective."""
     if job.output.path is not None:
         result.write(job.output.path, job.output.fields)

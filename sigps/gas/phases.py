@@ -133,7 +133,7 @@ def _gather(
         leaves = _Leaves(assigned, fields)
         body = [replaced(s, leaves) for s in gather.body]
         value = body.pop().value
-        message, sent = leaves.message(parts, gather.tree)
+        message, sent = leaves.message(parts)
         parts.scatter = _loop([*before, *_send(sent, gather.tree)], gather.tree)
         parts.message = message
         parts.total = _listed(merge, total_type, body, value, parts, gather.tree)
@@ -188,7 +188,7 @@ class _Leaves:
         self._found[name] = (type_, replaced(node, self._at_source))
         return ast.Attribute(ast.Name("m", ast.Load()), name, ast.Load())
 
-    def message(self, parts: Translation, place: ast.AST) -> tuple[Any, ast.expr]:
+    def message(self, parts: Translation) -> tuple[Any, ast.expr]:
         types = {name: type_ for name, (type_, _) in self._found.items()} or {"nothing": bool}
         made = typing.NamedTuple("Gathered", list(types.items()))  # type: ignore[misc]
         parts.bound["Gathered"] = made

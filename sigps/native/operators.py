@@ -359,7 +359,7 @@ class Operators:
             x, y = (self.to_float(v).handle for v in (a, b))
             return Value(self.real, self.emitter.binary("/", self.real, x, y))
         if op == "**":
-            return self._power(a, b, kind, x, y)
+            return self._power(b, kind, x, y)
         if kind.is_float:
             if op in ("//", "%"):
                 return Value(kind, self._floor_float(op, kind, x, y))
@@ -453,7 +453,7 @@ class Operators:
             self._fault(Fault.OVERFLOW, is_lost)
         return shifted
 
-    def _power(self, a: Value, b: Value, kind: Number, x: Any, y: Any) -> Value:
+    def _power(self, b: Value, kind: Number, x: Any, y: Any) -> Value:
         e = self.emitter
         if kind.is_float:
             return Value(kind, e.math("pow", kind, [x, y]))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sigps.account import spent_on
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.device.cpu import Threads, available_cores
-from sigps.engine.contract import Engine, Executable, RunContext, RunOptions
+from sigps.engine.contract import Engine, Executable, Needs, RunContext, RunOptions
 from sigps.engine.exchange import Exchange, NoExchange
 from sigps.engine.laid_out import partition_of
 from sigps.engine.partition.subgraph import Subgraph
@@ -230,22 +230,9 @@ class WorkerManager:
                 master = None
                 if self._group.rank == 0:
                     checkpoint = saving.checkpoint if saving else None
-                    turns = current_turns()
-                    master = Master(
-                        registrations,
-                        max_supersteps,
-                        on_progress,
-                        checkpoint,
-                        stats,
-                        lease_seconds=turns.lease_seconds if turns else None,
-                        first_lease=turns.first_lease() if turns else 1,
-                    )
+                    master = _master(registrations, max_supersteps, on_progress, checkpoint, stats)
                 order = self._group.broadcast({"capacities": master.capacities if master else []})
-                needs = executable.spec.needs(executable, program, self.graph, self._group.size)
-                if options.asynchronous is True:  # its blocks are of neighbouring ids, which edges join
-                    needs = needs._replace(degree_order=False)
-                if options.deterministic:  # floats may have to add up in the order of gids
-                    needs = needs._replace(ascending=False)
+                needs = self._needs(program, executable, options)
                 capacities = tuple(order["capacities"])
             with status.during("partitioning"):
                 assignment, subgraph = partition_of(self.graph, method, capacities, needs, self.num_threads)
@@ -327,6 +314,15 @@ class WorkerManager:
         has_order = all(transport in r["priority_by"] for r in registrations)
         asynchronous = options.asynchronous if has_order else False
         return options._replace(has_peers=transport == "peer", patience=patience, asynchronous=asynchronous)
+
+    def _needs(self, program: Vertex, executable: Executable, options: RunOptions) -> Needs:
+        """Return what the engine reads of a partition in this run."""
+        needs = executable.spec.needs(executable, program, self.graph, self._group.size)
+        if options.asynchronous is True:  # its blocks are of neighbouring ids, which edges join
+            needs = needs._replace(degree_order=False)
+        if options.deterministic:  # floats may have to add up in the order of gids
+            needs = needs._replace(ascending=False)
+        return needs
 
     def _begin(self, worker: Worker, context: RunContext, registrations: Sequence[dict[str, Any]]) -> None:
         """Give states what they begin with, where that is no number of the class. Collective."""
@@ -458,6 +454,26 @@ class WorkerManager:
             located = DeviceLocator(self.graph, assignment, subgraph)
             return MessageCenter(group, subgraph, located, nccl.connect(group))
         return MessageCenter(group, subgraph, DataLocator(self.graph, assignment, subgraph))
+
+
+def _master(
+    registrations: list[dict[str, Any]],
+    max_supersteps: int | None,
+    on_progress: Callable[[Sequence[SuperstepStats]], None] | None,
+    checkpoint: Checkpoint | None,
+    stats: StatsLog,
+) -> Master:
+    """Return the master of a run, whose leases are as long as the turns of a device that other runs share."""
+    turns = current_turns()
+    return Master(
+        registrations,
+        max_supersteps,
+        on_progress,
+        checkpoint,
+        stats,
+        lease_seconds=turns.lease_seconds if turns else None,
+        first_lease=turns.first_lease() if turns else 1,
+    )
 
 
 def _check_mixture(

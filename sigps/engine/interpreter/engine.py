@@ -310,7 +310,7 @@ class InterpretedEngine:
     def _in_id_order(self) -> Iterator[int]:
         return iter(np.argsort(self.subgraph.owned_gids, kind="stable").tolist())
 
-    def _contribute(self, lid: int, view: VertexView, totals: list[Any]) -> None:
+    def _contribute(self, view: VertexView, totals: list[Any]) -> None:
         for i, aggregator in enumerate(self.program.declaration.aggregators):
             given = view.contributions.get(aggregator.name)
             _, is_exact = self._totals[i]
@@ -351,7 +351,7 @@ class InterpretedEngine:
             for field, values in self._kept_in():
                 value = getattr(vertex, field.name)
                 values[lid] = NO_VERTEX if value is None else value
-            self._contribute(lid, view, totals)
+            self._contribute(view, totals)
         except ArithmeticError as error:
             place = self.program.declaration.place
             raise error_at(error, f"vertex {view.id}", self.superstep, place) from error

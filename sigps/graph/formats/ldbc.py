@@ -51,7 +51,7 @@ def read_ldbc(path: Path, options: LoadOptions, group: Group) -> EdgeInput:
         promise_edges(result, files[".e"], known.num_edges, "edges (in .properties)")
     if files[".e"].stat().st_size:
         source = TextFile(files[".e"])
-        layout = _edge_layout(source, options, known, kind, result)
+        layout = _edge_layout(source, options, known, kind)
         result.chunks = read_edges(source, layout, group, 0, result)
     return result
 
@@ -175,9 +175,7 @@ def _vertices(
     return ids
 
 
-def _edge_layout(
-    source: TextFile, options: LoadOptions, known: _Properties, kind: str, result: EdgeInput
-) -> Layout:
+def _edge_layout(source: TextFile, options: LoadOptions, known: _Properties, kind: str) -> Layout:
     rows = [split_line(line, "whitespace") for _, line in first_rows(source, ("#",)).lines]
     num_fields = len(rows[0])
     if num_fields < 2:
