@@ -234,7 +234,7 @@ def seeded(program: Vertex, seed: int) -> Vertex:
 
 
 @spent_on("compile")
-def check_program(program: Vertex, device: str, precision: Precision = "auto") -> Any:
+def check_program(program: Vertex, device: str, precision: Precision = "auto") -> VertexProgram | None:
     """Compile what can be compiled before any graph is read; None for the interpreter.
 
     Raises:
