@@ -213,14 +213,7 @@ def _find_places(
             if d > 0 and delete_rows[d - 1] == row and delete_ends[d - 1] == delete_ends[d]:
                 matched[d] = matched[d - 1]
             else:
-                high = stop
-                while low < high:
-                    middle = low + ((high - low) >> np.uint64(1))
-                    if ends[middle] < delete_ends[d]:
-                        low = middle + np.uint64(1)
-                    else:
-                        high = middle
-                left = low
+                low = left = _first_from(ends, low, stop, delete_ends[d])
                 while low < stop and ends[low] == delete_ends[d]:
                     low = low + np.uint64(1)
                 if low > left:
@@ -233,14 +226,7 @@ def _find_places(
         low = begins[row]
         while i < len(insert_rows) and insert_rows[i] == row:
             is_repeat = i > 0 and insert_rows[i - 1] == row and insert_ends[i - 1] == insert_ends[i]
-            high = stop
-            while low < high:
-                middle = low + ((high - low) >> np.uint64(1))
-                if ends[middle] < insert_ends[i]:
-                    low = middle + np.uint64(1)
-                else:
-                    high = middle
-            right = low
+            low = right = _first_from(ends, low, stop, insert_ends[i])
             while right < stop and ends[right] == insert_ends[i]:
                 right = right + np.uint64(1)
             is_there = right > low
@@ -255,6 +241,17 @@ def _find_places(
                 num_inserted += 1
             i += 1
         insert_offsets[t + 1] = num_inserted
+
+
+def _first_from(ends: NDArray[Any], low: np.uint64, high: np.uint64, end: Any) -> np.uint64:
+    """Return where in low .. high, among ends that ascend, the first one is that is not below `end`."""
+    while low < high:
+        middle = low + ((high - low) >> np.uint64(1))
+        if ends[middle] < end:
+            low = middle + np.uint64(1)
+        else:
+            high = middle
+    return low
 
 
 @compiled
