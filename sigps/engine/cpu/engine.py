@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.compiler.cpu.native import NativeProgram
-from sigps.compiler.program import Delivery
+from sigps.compiler.program import Delivery, VertexProgram
 from sigps.device.cpu import Threads
 from sigps.engine.contract import by_gid
 from sigps.engine.counters import Counters, Everywhere
@@ -126,17 +126,7 @@ class Engine:
 
             self._fused = Components(state, self._fused)
         elif at_once:
-            supersteps = self._fused
-            if program.path_lengths is not None and subgraph.is_mesh_of_lengths:
-                from sigps.engine.cpu.path_lengths import path_lengths
-
-                self._fused = path_lengths(state, program.path_lengths, supersteps)
-            if self._fused is supersteps and kept is not None and self._has_order:
-                self._fused = self._automatic(supersteps)
-            if program.asynchronous is not None and program.asynchronous.factor is not None:
-                from sigps.engine.cpu.progress import contraction
-
-                self._fused = contraction(state, self._records, supersteps)
+            self._fused = self._at_once(program, self._fused, may_be_automatic=kept is not None)
         if isinstance(self._fused, FusedSupersteps):
             self._fused.begins = self._begins_fused and self._has_order and self._order is None
         self._ghosts = np.empty(0, dtype=np.int64)
@@ -157,6 +147,23 @@ class Engine:
     def _make_records(self, state: RunState, forced: Direction | None, kept: LastRecords | None) -> Records:
         """Return what pulls and pushes."""
         return Records(state, forced, kept)
+
+    def _at_once(
+        self, program: VertexProgram, supersteps: Fused | None, *, may_be_automatic: bool
+    ) -> Fused | None:
+        """Return what finds a proved or declared fixed point without supersteps; these where nothing does."""
+        state = self._state
+        if program.asynchronous is not None and program.asynchronous.factor is not None:
+            from sigps.engine.cpu.progress import contraction
+
+            return contraction(state, self._records, supersteps)
+        if program.path_lengths is not None and state.subgraph.is_mesh_of_lengths:
+            from sigps.engine.cpu.path_lengths import path_lengths
+
+            found = path_lengths(state, program.path_lengths, supersteps)
+            if found is not supersteps:
+                return found
+        return self._automatic(supersteps) if may_be_automatic and self._has_order else supersteps
 
     def _automatic(self, supersteps: Fused | None) -> Fused | None:
         why = _why_no_barriers(self._state)
