@@ -243,7 +243,7 @@ def _find_places(
         insert_offsets[t + 1] = num_inserted
 
 
-def _first_from(ends: NDArray[Any], low: np.uint64, high: np.uint64, end: Any) -> np.uint64:
+def _first_from(ends: NDArray[Any], low: Any, high: Any, end: Any) -> Any:
     """Return where in low .. high, among ends that ascend, the first one is that is not below `end`."""
     while low < high:
         middle = low + ((high - low) >> np.uint64(1))
