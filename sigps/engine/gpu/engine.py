@@ -19,11 +19,7 @@ from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.device.cuda import Gpu, on_gpu
 from sigps.device.transfers import copy_within, fill_with, send
 from sigps.engine.compute_errors import KeptFault, error_of, id_of
-from sigps.engine.direction import (
-    Direction,
-    Schedule,
-    choose_release,
-)
+from sigps.engine.direction import Direction, Schedule
 from sigps.engine.exchange import Exchange, checked_gids
 from sigps.engine.gpu import snapshot as gpu_snapshot
 from sigps.engine.gpu.columns import cast
@@ -38,7 +34,7 @@ from sigps.engine.gpu.packed_edges import PackedEdges, PackedGraph
 from sigps.engine.gpu.path_lengths import GpuPathLengths, gpu_path_lengths
 from sigps.engine.gpu.placed_program import PlacedProgram, column_types
 from sigps.engine.gpu.placement import Placement
-from sigps.engine.gpu.priority import GpuBuckets
+from sigps.engine.gpu.priority import GpuPriorityOrder
 from sigps.engine.gpu.rank_components import RankComponents
 from sigps.engine.gpu.run_memory import RunMemory
 from sigps.engine.gpu.spilling import Stream
@@ -175,11 +171,11 @@ class GpuEngine:
         self._num_edges = subgraph.incoming.num_edges  # on all GPUs
         is_part = self._packing is Packing.PART
         self._is_priority_form = can_wait and native.program.priority_form is not None and not is_part
-        self._rounds = self._num_small = 0
+        self._num_small = 0
         self._most_seconds, self._is_time_up = math.inf, False
         self._answers: list[Any] = []
         self._is_answered = False
-        self._buckets: GpuBuckets | None = None
+        self._order = GpuPriorityOrder(native.gpu, native.program)
         posts = native.program.delivery is Delivery.DIRECT
         pulled = "mailbox" if posts else "edge" if self._goes_by_edge else "pull"
         self._directions = {PULL: pulled, PUSH: "push"}
@@ -569,29 +565,17 @@ class GpuEngine:
         return self._placed.variant(program, has_turns=self._has_turns)
 
     def _release(self) -> bool:
-        """Release the bucket of the best value, or all buckets; return whether there was one.
-
-        As `engine/cpu/priority.py` does on CPU cores.
-        """
-        memory, parity = self._memory, self.superstep & 1
-        takes_min = self._program.slots[0].op == "min"
-        values, sent = memory.states[0], memory.array(f"sent{parity}", np.uint32)
-        if self._buckets is None:
-            status, degrees = memory.array("status", np.uint8), self._graph.out_degrees
-            self._buckets = GpuBuckets(self._gpu, sent, status, values, degrees, takes_min=takes_min)
-        waiting_edges, best = self._best_of_all(*self._buckets.find(), takes_min)
-        if waiting_edges == 0:
+        """Release the bucket of the best value, or all buckets; return whether there was one."""
+        released = self._order.release(
+            self._memory, self._graph.out_degrees, self.superstep, self._num_edges, self._best_of_all
+        )
+        if released is None:
             return False
-        choice = choose_release(waiting_edges=waiting_edges, num_edges=self._num_edges, rounds=self._rounds)
-        self._rounds += 1
-        spreads_alone = choice == "best"
-        records = memory.array(f"records{parity}", values.dtype)
-        num_senders, edges = self._buckets.release(best if spreads_alone else None, records, sent)
-        program = self._program.priority_form if spreads_alone else self._program
+        program = self._program.priority_form if released.spreads_alone else self._program
         assert program is not None
         self._running, self._variant = program, self._variant_of(program)
-        self._is_priority_form = spreads_alone
-        self._set_released(num_senders, edges)
+        self._is_priority_form = released.spreads_alone
+        self._set_released(released.num_senders, released.edges)
         self._num_small = 0
         return True
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from sigps.compiler.program import VertexProgram
 from sigps.device.cuda import Gpu, Kernel, Module
 from sigps.device.transfers import copy_within
+from sigps.engine.direction import choose_release
+from sigps.engine.gpu.run_memory import RunMemory
 from sigps.kernels.cpu.arguments import RETIRED
 
-__all__ = ["GpuBuckets", "bucket_macros", "link_buckets_ahead"]
+__all__ = ["GpuBuckets", "GpuPriorityOrder", "bucket_macros", "link_buckets_ahead"]
 
 _THREADS = 256
 _WORDS = 4  # of `kernels/cuda/buckets.cu`
@@ -76,6 +80,65 @@ class GpuBuckets:
         self._release.launch(self._num_blocks, _THREADS, (*given, np.uint32(sent.size), self._found))
         found = self._found.get()
         return int(found[2]), int(found[3])
+
+
+class Released(NamedTuple):
+    """What a release lets go.
+
+    Attributes:
+        spreads_alone: Whether it is the bucket of the best value; else all buckets.
+        num_senders: The vertices.
+        edges: Their out-edges.
+    """
+
+    spreads_alone: bool
+    num_senders: int
+    edges: int
+
+
+class GpuPriorityOrder:
+    """Releases the buckets of a run on a GPU, as `engine/cpu/priority.py` does on CPU cores.
+
+    Args:
+        gpu: The GPU; the current one.
+        program: A program that has a priority-order form, where anything is released.
+    """
+
+    def __init__(self, gpu: Gpu, program: VertexProgram) -> None:
+        self._gpu, self._program = gpu, program
+        self._buckets: GpuBuckets | None = None
+        self._rounds = 0
+
+    def release(
+        self,
+        memory: RunMemory,
+        degrees: Any,
+        superstep: int,
+        num_edges: int,
+        best_of_all: Callable[[int, int, bool], tuple[int, int]],
+    ) -> Released | None:
+        """Release the bucket of the best value, or all buckets; None where there is none.
+
+        Args:
+            memory: The run's; records and senders of `superstep` are written.
+            degrees: [num_owned], uint32: out-edges.
+            superstep: The next one.
+            num_edges: In-edges on all GPUs.
+            best_of_all: Returns what `GpuBuckets.find` would return of all partitions together.
+        """
+        parity, takes_min = superstep & 1, self._program.slots[0].op == "min"
+        values, sent = memory.states[0], memory.array(f"sent{parity}", np.uint32)
+        if self._buckets is None:
+            status = memory.array("status", np.uint8)
+            self._buckets = GpuBuckets(self._gpu, sent, status, values, degrees, takes_min=takes_min)
+        waiting_edges, best = best_of_all(*self._buckets.find(), takes_min)
+        if waiting_edges == 0:
+            return None
+        choice = choose_release(waiting_edges=waiting_edges, num_edges=num_edges, rounds=self._rounds)
+        self._rounds += 1
+        spreads_alone = choice == "best"
+        records = memory.array(f"records{parity}", values.dtype)
+        return Released(spreads_alone, *self._buckets.release(best if spreads_alone else None, records, sent))
 
 
 @functools.cache
