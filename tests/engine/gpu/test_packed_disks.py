@@ -15,7 +15,7 @@ from packed_runs import SEARCHES, on_ranks
 
 import sigps
 from sigps.apps import BFS, SSSP, PageRank
-from sigps.engine.gpu import packed_edges
+from sigps.engine.gpu import page_reading
 from sigps.engine.gpu.page_feed import PageFeed
 from sigps.errors import ConfigError, DeviceError, GraphError
 from sigps.graph.formats.packed_store import save_packed
@@ -73,7 +73,7 @@ def test_pages_come_from_the_disks_of_several_folders(
     )
 
     monkeypatch.setattr(PageFile, "read_into", noted)
-    monkeypatch.setattr(packed_edges, "available_cores", lambda: 1)
+    monkeypatch.setattr(page_reading, "available_cores", lambda: 1)
     found = on_ranks(1, SSSP(source=0), folders, stream="always", host_memory="8KB")
     assert read_from == {str(folder) for folder in folders}
     assert {feed._num_threads for feed in feeds} == {6}  # two readers for each folder
