@@ -6,6 +6,7 @@ import importlib
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -53,6 +54,21 @@ def modules_of_first_run(program: str, given: str) -> list[str]:
 def test_a_first_run_imports_what_it_uses(program: str, given: str) -> None:
     found = modules_of_first_run(program, given)
     assert [name for name in found if name.startswith(UNUSED)] == []
+
+
+def test_a_result_that_is_written_needs_no_pandas(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    code = f"""
+import sys, sigps
+graph = sigps.Graph.from_edges(["a", "b"], ["b", "c"])
+result = sigps.run(sigps.apps.PageRank(), graph, device="cpu")
+result.write({str(tmp_path / "ranks.csv")!r})
+result.write({str(tmp_path / "ranks.parquet")!r})
+print("pandas" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+    assert (tmp_path / "ranks.csv").read_text().splitlines()[1].startswith('"a",0.')
 
 
 @pytest.mark.parametrize("module", LOOPS)

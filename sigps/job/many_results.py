@@ -160,6 +160,8 @@ class Results(Sequence[Result]):
         with needs("pyarrow"):
             import pyarrow
 
+        from sigps.graph.formats.arrow_columns import arrow_array
+
         chosen = list(fields or self.reduced or self.fields)
         if self.reduced:
             columns = {"id": self.ids} | {name: self._of_reduced(name) for name in chosen}
@@ -167,7 +169,7 @@ class Results(Sequence[Result]):
             n, runs = len(self.ids), len(self)
             columns = {name: np.repeat(_column([g[name] for g in self.given]), n) for name in self.given[0]}
             columns |= {"id": np.tile(self.ids, runs)} | {name: self[name].ravel() for name in chosen}
-        return pyarrow.table({name: pyarrow.array(values) for name, values in columns.items()})
+        return pyarrow.table({name: arrow_array(values) for name, values in columns.items()})
 
     def write(self, path: str | Path, fields: Sequence[str] | None = None) -> None:
         """Write the table of `to_arrow` in the format that the path's suffix names: `.parquet` or `.csv`.

@@ -82,8 +82,10 @@ class _Table:
         with needs("pyarrow"):
             import pyarrow
 
+        from sigps.graph.formats.arrow_columns import arrow_array
+
         columns = self._columns(fields)
-        return pyarrow.table({name: _arrow_array(values) for name, values in columns.items()})
+        return pyarrow.table({name: arrow_array(values) for name, values in columns.items()})
 
     def to_pandas(self, fields: Sequence[str] | None = None) -> pandas.DataFrame:
         """Return a data frame: the ids, then the fields (all, or those named)."""
@@ -446,15 +448,6 @@ def _structures(parts: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
     for n, values in parts.items():
         made[n.removeprefix(f"{name}.")] = values
     return made
-
-
-def _arrow_array(values: NDArray[Any]) -> Any:
-    """Return a column: of vectors, fixed-size lists."""
-    import pyarrow
-
-    if values.ndim == 1:
-        return pyarrow.array(values)
-    return pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(values.reshape(-1)), values.shape[1])
 
 
 def highest_of(

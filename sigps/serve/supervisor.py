@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from sigps.errors import ServerError, SigpsError
+from sigps.extras import needs
 from sigps.serve.listening import listening
 from sigps.serve.own_code import KeptTables
 from sigps.serve.pool_file import PoolFile
@@ -49,7 +50,8 @@ def keep_serving(file: PoolFile, announce: Callable[[Server | None, bool], None]
         ConfigError: If another server has the socket, or something else lies there.
         SigpsError: What a worker raised before it answered.
     """
-    import pyarrow  # noqa: F401  (what a worker would import first)
+    with needs("pyarrow"):
+        import pyarrow  # noqa: F401  (what a worker would import first)
 
     import sigps.compiler.cpu.native
     import sigps.engine.cpu.engine

@@ -1,4 +1,4 @@
-"""Columns of Arrow as NumPy arrays, and record batches as edges.
+"""Columns of Arrow as NumPy arrays and the other way, and record batches as edges.
 
 Arrow's own conversions import pandas, which takes a quarter of a second and more memory than a small graph.
 """
@@ -18,6 +18,7 @@ from sigps.graph.formats.edge_input import LoadOptions
 from sigps.graph.user_arrays import as_ids, as_texts
 
 __all__ = [
+    "arrow_array",
     "edge_chunk",
     "explained",
     "holds_numbers",
@@ -194,3 +195,36 @@ def _require_all(values: Any, name: str, what: str) -> None:
         raise GraphError(
             f"{what}: column {name!r} has {values.null_count} missing values; fill or remove such rows"
         )
+
+
+def arrow_array(values: NDArray[Any]) -> Any:
+    """Return a column: of vectors, fixed-size lists.
+
+    Numbers and ASCII texts go as buffers: `pyarrow.array` imports pandas, which takes a quarter of a second.
+    """
+    import pyarrow
+
+    if values.ndim > 1:
+        return pyarrow.FixedSizeListArray.from_arrays(arrow_array(values.reshape(-1)), values.shape[1])
+    valid = None
+    if isinstance(values, np.ma.MaskedArray):
+        valid, values = pyarrow.py_buffer(_bits(~np.ma.getmaskarray(values))), values.data
+    if values.dtype.kind in "iufb" and values.dtype.isnative:
+        packed = _bits(values) if values.dtype.kind == "b" else np.ascontiguousarray(values)
+        kind = pyarrow.from_numpy_dtype(values.dtype)
+        return pyarrow.Array.from_buffers(kind, values.size, [valid, pyarrow.py_buffer(packed)])
+    if values.dtype.kind == "U" and values.dtype.isnative and values.size and valid is None:
+        letters = np.ascontiguousarray(values).view(np.uint32).reshape(values.size, values.itemsize // 4)
+        if letters.max(initial=0) < 128 and letters.size < 1 << 31:
+            places = np.arange(1, letters.shape[1] + 1)
+            lengths = np.max(np.where(letters != 0, places, 0), axis=1, initial=0)
+            offsets = np.append(np.int32(0), np.cumsum(lengths, dtype=np.int32))
+            used = letters.astype(np.uint8)[places <= lengths[:, None]]
+            buffers = [None, pyarrow.py_buffer(offsets), pyarrow.py_buffer(used)]
+            return pyarrow.Array.from_buffers(pyarrow.string(), values.size, buffers)
+    return pyarrow.array(values)
+
+
+def _bits(values: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """Return truth values as Arrow keeps them: the first in the lowest bit."""
+    return np.packbits(values, bitorder="little")

@@ -44,7 +44,9 @@ def to_arrow(graph: GraphArrays) -> pyarrow.Table:
     import_optional("pyarrow", "to_arrow")
     import pyarrow
 
-    return pyarrow.table({name: pyarrow.array(column) for name, column in edge_columns(graph).items()})
+    from sigps.graph.formats.arrow_columns import arrow_array
+
+    return pyarrow.table({name: arrow_array(column) for name, column in edge_columns(graph).items()})
 
 
 def to_networkx(graph: GraphArrays, values: Mapping[str, NDArray[Any]]) -> networkx.Graph[Any]:

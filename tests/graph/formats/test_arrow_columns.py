@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow
 import pytest
 
-from sigps.graph.formats.arrow_columns import numbers_of, one_array, strings_of
+from sigps.graph.formats.arrow_columns import arrow_array, numbers_of, one_array, strings_of
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,34 @@ def test_texts(chunks: list[list[str]]) -> None:
     column = pyarrow.chunked_array(chunks, type=pyarrow.string())
     strings = strings_of(one_array(column), "names")
     assert (strings.dtype.kind, strings.tolist()) == ("U", [text for chunk in chunks for text in chunk])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.arange(3, dtype=np.uint8),
+        np.arange(12, dtype=np.float32)[::2],
+        np.array([True] * 9 + [False]),
+        np.array([[True, False], [False, True]]),
+        np.zeros((0, 3)),
+        np.ma.MaskedArray(np.arange(9), np.arange(9) % 3 == 0),
+        np.ma.MaskedArray(np.arange(3)),
+        np.array(["a", "", "z\u00fcrich", "\u65e5\u672c"]),
+        np.array([], dtype="U3"),
+        np.array(["a", None], dtype=object),
+        np.arange(3, dtype=np.float16),
+    ],
+    ids=lambda values: f"{values.dtype}-{values.shape}",
+)
+def test_columns_of_arrow_are_those_of_its_own_conversion(values: Any) -> None:
+    column = pyarrow.array(values.reshape(-1))
+    if values.ndim > 1:
+        column = pyarrow.FixedSizeListArray.from_arrays(column, values.shape[1])
+    found = arrow_array(values)
+    found.validate(full=True)
+    assert found.type == column.type
+    assert found.equals(column)
+
+
+def test_a_zero_character_inside_a_text_stays() -> None:
+    assert arrow_array(np.array(["x\0y", "q"])).to_pylist() == ["x\0y", "q"]  # pyarrow.array cuts there
