@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import shutil
@@ -41,6 +42,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         kept = quick_items(items)
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what was collected, which lives as long as the session: 0.4 s each full time."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from host_cpp import has_compiler
 from sigps import ComputeError, run
 from sigps.native.operators import PROBLEMS
 
-PROGRAMS, AT_ONCE = 600, 50
+PROGRAMS, AT_ONCE = int(os.environ.get("SIGPS_PROGRAMS", "200")), 50
 ONE = BATTERY["one_vertex"].build()
 
 
