@@ -1,5 +1,7 @@
 """A program in rounds that goes on when edges are inserted and deleted, on one rank's CPU cores.
 
+On several ranks it does with what `rounds_ranks.py` adds.
+
 All vertices run in each superstep (`compiler/proofs/rounds.py`). States and records of every superstep are kept; after
 an update a superstep runs those again
 
@@ -59,7 +61,7 @@ _MOST_STAMPS = 1 << 31
 
 @dataclass(frozen=True, eq=False)
 class _Round:
-    """What is kept of a superstep: states and records, [capacity] each, and whether records are messages."""
+    """What is kept of a superstep: states and records, as long as there is room, and whether records are messages."""
 
     states: Arrays
     records: Arrays
@@ -85,6 +87,8 @@ class RoundsEngine:
 
     grows = True
     refused = ""
+    _first = np.uint32(0)
+    """The gid of the first vertex: records, ids and ends of edges go by gid, all else by place behind it."""
 
     def __init__(
         self,
@@ -117,7 +121,7 @@ class RoundsEngine:
         self._rounds: list[_Round] = []
         self._last: Arrays = ()
         self._tables: list[tuple[KeyTable, int]] = []
-        self._marks = np.zeros(self._room, dtype=np.uint8)
+        self._marks = np.zeros(self._record_room, dtype=np.uint8)
         assert subgraph.outgoing is not None
         self._take_edges(subgraph.outgoing, subgraph.incoming)
         self._maybe: NDArray[np.uint32] | None = None
@@ -135,7 +139,7 @@ class RoundsEngine:
     def run(self) -> StatsLog:
         """Run from superstep 0 to the end, or once more so; `obstacle` says why it stopped before."""
         self._begin_measured(None)
-        stats, most = StatsLog(), available_memory() // _SHARE_OF_MEMORY
+        stats, most = StatsLog(), available_memory() // (_SHARE_OF_MEMORY * self._ranks_here)
         known, self._rounds = self._rounds, []
         num_bytes, is_active = 0, True
         while self._anywhere(is_active and self._num > 0):
@@ -153,6 +157,7 @@ class RoundsEngine:
                 return stats
             began = time.perf_counter()
             sent, is_active = self._run_all(now)
+            sent = self._tell_all(now, sent, is_active)
             self._rounds.append(_Round(now.states, now.records, sent > 0))
             stats.extend([self._account(None, sent, began, len(self._rounds) - 1)])
         if len(self._rounds) != 1 and any(a.persistent for a in self._native.program.aggregators):
@@ -218,26 +223,35 @@ class RoundsEngine:
             self._begin_measured(seen)
         always = distinct(np.concatenate([*(e.astype(np.uint32) for e in ends), self._new, measured]))
         self._new = self._new[:0]
+        return self._run_again(always, spending)
+
+    def _run_again(self, always: NDArray[np.uint32], spending: Spending) -> StatsLog:
+        """Run these vertices again in all supersteps, and in each those that see something else there."""
         stats, listed, self.all_from = StatsLog(), always, None
         for superstep, now in enumerate(self._rounds):
             began = time.perf_counter()
             was_sent = superstep > 0 and self._rounds[superstep - 1].was_sent
-            edges = self._num_edges(listed) if was_sent else 0
-            if self.all_from is None and is_large(listed.size, edges, self._num, self._in_edges):
-                self.all_from = superstep
+            is_last = superstep + 1 == len(self._rounds)
+            if self.all_from is None:
+                edges = self._num_edges(listed) if was_sent else 0
+                sizes = self._in_all(listed.size, edges, self._num, self._in_edges)
+                if is_large(*sizes):
+                    self.all_from = superstep
             if self.all_from is not None:
                 sent, _ = self._run_all(now, superstep)
-                spending.take(self._in_edges if was_sent else 0)
+                sent = self._tell_all(now, sent, not is_last)
+                spending.take(sizes[3] if was_sent else 0)
                 stats.extend([self._account(None, sent, began, superstep)])
                 self._rounds[superstep] = _Round(now.states, now.records, sent > 0)
                 continue
-            spending.take(edges + listed.size)
+            spending.take(sizes[0] + sizes[1])
             sent, others, senders = self._run_listed(listed, now, superstep)
+            ran, others = listed, distinct(np.concatenate([always, others]))
+            if not is_last:
+                listed, sent = self._reached(now, sent, others, senders)
             if sent and not now.was_sent:  # the first edges of all
-                self._rounds[superstep] = now = _Round(now.states, now.records, was_sent=True)
-            stats.extend([self._account(listed, sent, began, superstep)])
-            if superstep + 1 < len(self._rounds):
-                listed = self._next_listed(always, others, senders if now.was_sent else senders[:0])
+                self._rounds[superstep] = _Round(now.states, now.records, was_sent=True)
+            stats.extend([self._account(ran, sent, began, superstep)])
         if self._rounds:
             self._conclude()
         self._maybe = None if self.all_from is not None else listed
@@ -268,6 +282,10 @@ class RoundsEngine:
         """Tell whether something holds on any rank."""
         return claim
 
+    def _in_all(self, *counts: int) -> tuple[int, ...]:
+        """Return what counts come to on all ranks."""
+        return counts
+
     def _of_all_ranks(self, words: NDArray[Any]) -> NDArray[Any]:
         """Return what each rank has, [ranks, words]."""
         return words[None]
@@ -276,6 +294,37 @@ class RoundsEngine:
     def _num_vertices(self) -> int:
         """Vertices of the whole graph."""
         return self._num
+
+    @property
+    def _record_room(self) -> int:
+        """How many records there is room for."""
+        return self._room
+
+    _ranks_here = 1
+    """How many ranks share this host's memory."""
+
+    def _tell_all(self, now: _Round, sent: int, may_follow: bool) -> int:
+        """Let other ranks have the records of a superstep of all vertices; return how many sent on all of them.
+
+        Args:
+            now: The superstep.
+            sent: How many sent here.
+            may_follow: Whether another superstep may read them.
+        """
+        return sent
+
+    def _reached(
+        self, now: _Round, sent: int, others: NDArray[np.uint32], senders: NDArray[np.uint32]
+    ) -> tuple[NDArray[np.uint32], int]:
+        """Return who runs again in the next superstep, and how many sent on all ranks.
+
+        Args:
+            now: The superstep.
+            sent: How many sent here.
+            others: Who runs again besides those that are reached, distinct.
+            senders: Those whose record is another one.
+        """
+        return self._targets_of(senders if now.was_sent or sent else senders[:0], others), sent
 
     def _measured(
         self, inserts: EdgeChanges, deletes: EdgeChanges, spending: Spending
@@ -310,15 +359,16 @@ class RoundsEngine:
     def _room_for_round(self) -> _Round:
         """Return arrays for one more superstep."""
         program = self._native.program
-        records = rows(self._native.record, self._room)
+        records = rows(self._native.record, self._record_room)
         states = list(self._constant)
         for i in self._kept:
             states[i] = np.zeros(self._room, dtype=program.state_dtypes[i])
         if self._sent is not None:
-            states[self._sent] = records[0]
+            states[self._sent] = records[0][self._first : int(self._first) + self._room]
         return _Round(tuple(states), records)
 
     def _bytes_of(self, now: _Round) -> int:
+        """Return what is kept of a superstep."""
         return sum(a.nbytes for a in now.records) + sum(now.states[i].nbytes for i in self._kept)
 
     def _widen_arrays(self, old: int) -> None:
@@ -335,15 +385,13 @@ class RoundsEngine:
         self._dropped = self._contributions()
         degrees = np.zeros(self._room, dtype=self._degrees.dtype)
         self._degrees = wider(self._degrees, degrees)
-        self._marks = np.zeros(self._room, dtype=np.uint8)
+        self._marks = np.zeros(self._record_room, dtype=np.uint8)
         for at, before in enumerate(self._rounds):
             now = self._room_for_round()
-            for one, other in zip(
-                (*now.records, *(now.states[i] for i in self._kept)),
-                (*before.records, *(before.states[i] for i in self._kept)),
-                strict=True,
-            ):
-                wider(other, one)
+            for i in self._kept:
+                wider(before.states[i], now.states[i])
+            for one, other in zip(now.records, before.records, strict=True):
+                one[: other.size] = other
             self._rounds[at] = _Round(now.states, now.records, before.was_sent)
 
     def _take_edges(self, outward: EdgeList, inward: EdgeList) -> None:
@@ -389,9 +437,9 @@ class RoundsEngine:
 
         def work(listed: NDArray[np.uint32]) -> Any:
             if not is_grouped:
-                return loop(listed, arguments, self._pull, self._owned, *given)
+                return loop(listed, self._first, arguments, self._pull, self._owned, *given)
             table, stamp = self._table(listed)
-            done = loop(listed, arguments, self._pull, self._owned, *given, table, stamp)
+            done = loop(listed, self._first, arguments, self._pull, self._owned, *given, table, stamp)
             self._tables.append((table, stamp + listed.size))
             return done
 
@@ -405,30 +453,32 @@ class RoundsEngine:
         self, listed: NDArray[np.uint32], now: _Round, superstep: int
     ) -> tuple[int, NDArray[np.uint32], NDArray[np.uint32]]:
         """Run some vertices; return how many sent, those with another state, and those with another record."""
-        kept = [now.states[i] for i in self._kept]
-        old = [values[listed] for values in (*kept, *now.records)]
+        kept, gids = [now.states[i] for i in self._kept], listed + self._first
+        old = [*(values[listed] for values in kept), *(values[gids] for values in now.records)]
         sent, _ = self._run(split_list(listed, self._threads.count), now, superstep)
         differs = np.zeros(listed.size, dtype=np.bool_)
         for values, was in zip(kept, old, strict=False):
             differs |= differ(values[listed], was)
         sends = np.zeros(listed.size, dtype=np.bool_)
         for values, was in zip(now.records, old[len(kept) :], strict=True):
-            sends |= differ(values[listed], was)
+            sends |= differ(values[gids], was)
         if self._sent is not None:
             differs |= sends
         return sent, listed[differs], listed[sends]
 
-    def _next_listed(
-        self, always: NDArray[np.uint32], others: NDArray[np.uint32], senders: NDArray[np.uint32]
-    ) -> NDArray[np.uint32]:
-        """Return who runs again in the next superstep."""
+    def _targets_of(self, senders: NDArray[np.uint32], others: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        """Return the targets of some vertices' edges, by gid, behind others, each once.
+
+        Args:
+            senders: By place.
+            others: By gid, distinct.
+        """
         marks, (begins, stops, ends) = self._marks, self._push
-        listed = distinct(np.concatenate([always, others]))
         most = int((stops[senders] - begins[senders]).sum())
-        found = np.empty(min(self._num, listed.size + most), dtype=np.uint32)
-        found[: listed.size] = listed
-        marks[listed] = 1
-        count = list_targets(senders, begins, stops, ends, marks, found, listed.size)
+        found = np.empty(min(self._num_vertices, others.size + most), dtype=np.uint32)
+        found[: others.size] = others
+        marks[others] = 1
+        count = list_targets(senders, begins, stops, ends, marks, found, others.size)
         found = found[:count]
         marks[found] = 0
         return found

@@ -3,6 +3,9 @@
 All vertices run in each superstep. What they had before it and have after it lies side by side: `before` and `after`
 are states, ([n], ...) each, and `read` and `written` rows of records, [n]. Some arrays may be in several of these: the
 record that is a state, and a state that stays. `was_sent` tells whether records of the superstep before are messages.
+
+Records, ids and the ends of edges go by gid on one of several ranks, and vertices by their place behind `first`, a
+uint32: the gid of the first one there. On one rank, where `first` is 0, both are the same.
 """
 
 from __future__ import annotations
@@ -26,11 +29,12 @@ def run_again(f: Functions) -> Loop:
     deliver, merge, run_vertex = f.deliver, f.merge, _run_vertex(f)
 
     def run_again(
-        vertices, arguments, in_edges, owned, before, after, read, written, was_sent, empty, given
+        vertices, first, arguments, in_edges, owned, before, after, read, written, was_sent, empty, given
     ):  # fmt: skip
         sent, active = 0, 0
         for i in range(len(vertices)):
             v = vertices[i]
+            gid = first + v
             slots = empty
             has = False
             e = in_edges.offsets[v]
@@ -38,20 +42,20 @@ def run_again(f: Functions) -> Loop:
             while e < last and not has:
                 s = in_edges.ends[e]
                 passes, value = deliver(
-                    arguments, load_row(read, s), owned.ids, s, v, load_row(in_edges.columns, e)
+                    arguments, load_row(read, s), owned.ids, s, gid, load_row(in_edges.columns, e)
                 )
                 if passes:
-                    slots = merge(v, empty, False, value)
+                    slots = merge(gid, empty, False, value)
                     has = True
                 e += ONE
             for k in range(e, last):
                 s = in_edges.ends[k]
                 passes, value = deliver(
-                    arguments, load_row(read, s), owned.ids, s, v, load_row(in_edges.columns, k)
+                    arguments, load_row(read, s), owned.ids, s, gid, load_row(in_edges.columns, k)
                 )
                 if passes:
-                    slots = merge(v, slots, True, value)
-            flags = run_vertex(v, arguments, in_edges, owned, before, after, written, slots, has, given)
+                    slots = merge(gid, slots, True, value)
+            flags = run_vertex(v, gid, arguments, in_edges, owned, before, after, written, slots, has, given)
             sent += (flags & SENT) != 0
             active += (flags & ~SENT) == 0
         return sent, active
@@ -68,11 +72,12 @@ def run_again_grouped(f: Functions) -> Loop:
     put, choose = put_key(f), choose_key(f)
 
     def run_again_grouped(
-        vertices, arguments, in_edges, owned, before, after, read, written, was_sent, empty, given, table, stamp
+        vertices, first, arguments, in_edges, owned, before, after, read, written, was_sent, empty, given, table, stamp
     ):  # fmt: skip
         sent, active = 0, 0
         for i in range(len(vertices)):
             v = vertices[i]
+            gid = first + v
             slots = empty
             count = 0
             if was_sent:
@@ -82,12 +87,12 @@ def run_again_grouped(f: Functions) -> Loop:
                 for e in range(begin, stop):
                     s = in_edges.ends[e]
                     passes, value = deliver(
-                        arguments, load_row(read, s), owned.ids, s, v, load_row(in_edges.columns, e)
+                        arguments, load_row(read, s), owned.ids, s, gid, load_row(in_edges.columns, e)
                     )
                     if passes:
-                        count = put(v, table, stamp, shift, count, empty, value)
+                        count = put(gid, table, stamp, shift, count, empty, value)
                 slots = choose(table, count, empty)
-            flags = run_vertex(v, arguments, in_edges, owned, before, after, written, slots, count > 0, given)
+            flags = run_vertex(v, gid, arguments, in_edges, owned, before, after, written, slots, count > 0, given)
             sent += (flags & SENT) != 0
             active += (flags & ~SENT) == 0
         return sent, active
@@ -110,19 +115,19 @@ def fold_contributions(f: Functions) -> Loop:
 def _run_vertex(f: Functions) -> Loop:
     compute, edges_between = f.compute, f.edges_between
 
-    def run_vertex(v, arguments, in_edges, owned, before, after, written, slots, has, given):
+    def run_vertex(v, gid, arguments, in_edges, owned, before, after, written, slots, has, given):
         """Compute one vertex, and write what it has then; return its flags."""
         env = (arguments.superstep, arguments.num_vertices, arguments.num_edges)
-        vid = np.int64(owned.ids[v]) if len(owned.ids) > 0 else np.int64(v)
+        vid = np.int64(owned.ids[gid]) if len(owned.ids) > 0 else np.int64(gid)
         in_degree = np.int64(in_edges.stops[v] - in_edges.offsets[v])
         vertex = (vid, np.int64(owned.out_degrees[v]), in_degree)
         outcome, fault = compute(
             env, arguments.params, arguments.aggregates, vertex, load_row(before, v), slots, has,
             edges_between(owned.walked, v), (),
         )  # fmt: skip
-        keep_fault(v, fault)
+        keep_fault(gid, fault)
         state, flags, record, contribution = outcome
-        store_row(written, v, record)
+        store_row(written, gid, record)
         store_row(after, v, state)  # the last one: where a state is the record, it is one without any, too
         store_row(given, v, contribution)
         return flags
