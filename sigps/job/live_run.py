@@ -391,12 +391,12 @@ def live_run(
         return None, "the solution does not depend on the values that states begin with"
     if graph.group.size > 1:
         from sigps.device.cpu import Threads
-        from sigps.job.live_measures import RankedMeasuresRun
         from sigps.job.live_ranks import RankedRun
+        from sigps.job.live_rounds import RankedRoundsRun
 
         threads = Threads(made.manager.num_threads)
         if found.rounds is not None:
-            return RankedMeasuresRun(made, graph, threads, found, options), found.why
+            return RankedRoundsRun(made, graph, threads, found, options), found.why
         return RankedRun(made, threads, found, options), found.why
     engine, threads, measures = _engine_of(made, found, tolerance)
     if engine.obstacle:

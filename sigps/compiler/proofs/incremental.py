@@ -18,12 +18,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sigps.compiler.program import HALT, SENT, Delivery, VertexProgram
+from sigps.compiler.program import HALT, SENT, VertexProgram
 from sigps.compiler.proofs.arrival import FirstArrival, first_arrival, retires
 from sigps.compiler.proofs.linear import Linear, linear
 from sigps.compiler.proofs.monotone import Guess, all_answers, find_obstacle, meanings
 from sigps.compiler.proofs.opaque import Casts, Count, CountReadError, Superstep, Unknown, functions
-from sigps.compiler.proofs.rounds import Rounds, names_read, rounds
+from sigps.compiler.proofs.rounds import Rounds, rounds
 from sigps.compiler.proofs.sent_keys import added_to_key
 
 __all__ = ["Incremental", "incremental", "within_tolerance"]
@@ -61,7 +61,8 @@ def within_tolerance(program: VertexProgram) -> Incremental:
     found = linear(program)
     if isinstance(found, str):
         return Incremental("full", f"not linear: {found}")
-    why, obstacle = "it is linear: residuals are pushed until they are small", _not_built("linear")
+    why = "it is linear: residuals are pushed until they are small"
+    obstacle = "incremental runs of this kind (linear) are not built for several ranks"
     return Incremental("linear", why, linear=found, ranks_obstacle=obstacle)
 
 
@@ -77,10 +78,8 @@ def incremental(program: VertexProgram) -> Incremental:
             why = "all vertices run in each superstep, and only those again whose rows, messages or states changed"
             if any(field.measure for field in program.states):
                 also = "measures of the graph are counted along the edges that a batch changes; "
-                obstacle = _measures_obstacle(program)
-                return Incremental("local measures", also + why, rounds=in_rounds, ranks_obstacle=obstacle)
-            obstacle = _not_built("fixed rounds")
-            return Incremental("fixed rounds", why, rounds=in_rounds, ranks_obstacle=obstacle)
+                return Incremental("local measures", also + why, rounds=in_rounds)
+            return Incremental("fixed rounds", why, rounds=in_rounds)
         also = f"; no first arrival: {found}" if retires(program) else ""
         return Incremental("full", f"not monotone: {obstacle}{also}; no fixed rounds: {in_rounds}")
     if any(field.measure for field in program.states):
@@ -102,20 +101,6 @@ def incremental(program: VertexProgram) -> Incremental:
     why = "its fixed point does not depend on the order of messages"
     is_key = added == 0 and len(program.record) == 1
     return Incremental("monotone", why, witnesses, _sends_keys(program), is_key)
-
-
-def _not_built(kind: str) -> str:
-    return f"incremental runs of this kind ({kind}) are not built for several ranks"
-
-
-def _measures_obstacle(program: VertexProgram) -> str:
-    """Return why measures of the graph do not go on on several ranks; empty where they do."""
-    if program.delivery is not Delivery.NONE:
-        return "on several ranks incremental runs of local measures are built for vertices that send nothing"
-    read = {name for function in program.module.body for name in names_read(function)}
-    if program.reads_edges or read & {"__out_degree", "__in_degree"}:
-        return "on several ranks incremental runs of local measures are built for vertices that read no edges of theirs"
-    return ""
 
 
 class _Other(Unknown):

@@ -19,7 +19,7 @@ from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.compiler.proofs.together import acts_together
 from sigps.native.trees import walk
 
-__all__ = ["Rounds", "names_read", "rounds"]
+__all__ = ["Rounds", "names_read", "reads_rows", "rounds"]
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,13 @@ def rounds(program: VertexProgram) -> Rounds | str:
         (i for i, name in enumerate(names) if i not in constant and _is_sent(program, compute, name)), None
     )
     return Rounds(constant, sent, "__num_vertices" in read)
+
+
+def reads_rows(program: VertexProgram) -> bool:
+    """Return whether anything along edges is read: messages, degrees, or edges of a vertex."""
+    read = {name for function in program.module.body for name in names_read(function)}
+    reads_degrees = bool(read & {"__out_degree", "__in_degree"})
+    return program.delivery is not Delivery.NONE or program.reads_edges or reads_degrees
 
 
 def names_read(tree: ast.AST) -> set[str]:

@@ -17,10 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.compiler.cpu.native import NativeProgram
-from sigps.compiler.proofs.rounds import Rounds
 from sigps.device.cpu import Threads
-from sigps.engine.cpu.following import EdgeChanges
 from sigps.engine.cpu.measures import (
     ChangedPairs,
     Rows,
@@ -30,11 +27,8 @@ from sigps.engine.cpu.measures import (
     keys_of,
     spans_of,
 )
-from sigps.engine.cpu.rounds import RoundsEngine
 from sigps.engine.cpu.spending import Spending
-from sigps.engine.partition.edge_list import EdgeList
-from sigps.engine.partition.subgraph import Subgraph, routed_ends, seen_ids
-from sigps.engine.stats import StatsLog, added_up
+from sigps.engine.partition.subgraph import routed_ends
 from sigps.graph.graph import Graph
 from sigps.graph.measures.changed_links import arcs_between
 from sigps.graph.measures.neighbourhood import count_with_cost, measured
@@ -44,7 +38,7 @@ from sigps.graph.versions.row_changes import RowChanges, distinct
 from sigps.graph.versions.rows import VersionRows
 from sigps.kernels.cpu.layout import order_by_row
 
-__all__ = ["RankedMeasures", "RankedRoundsEngine"]
+__all__ = ["RankedMeasures"]
 
 
 class RankedMeasures:
@@ -287,84 +281,3 @@ def _work(
     marked = np.zeros(num_vertices, dtype=np.int64)
     marked[np.where(of_low < of_high, high, low)] = np.maximum(of_low, of_high)
     return int(3 * np.minimum(of_low, of_high).sum() + 2 * marked.sum()) + low.size
-
-
-class RankedRoundsEngine(RoundsEngine):
-    """An engine of a program in rounds whose vertices begin with measures, and send nothing. Verbs are collective.
-
-    Args:
-        native: As of `RoundsEngine`, and so are `params`, `threads` and `deterministic`.
-        params: See there.
-        graph: The graph.
-        threads: See there.
-        claim: See there.
-        deterministic: See there.
-        follower: The measures of this rank's vertices.
-    """
-
-    traced = None
-
-    def __init__(
-        self,
-        native: NativeProgram,
-        params: tuple[Any, ...],
-        graph: Graph,
-        threads: Threads,
-        claim: Rounds,
-        *,
-        deterministic: bool,
-        follower: RankedMeasures,
-    ) -> None:
-        self._follower, self._group, self._size = follower, graph.group, graph.num_vertices
-        self._batch: tuple[Graph, NDArray[np.int64], NDArray[np.int64]] | None = None
-        self.subgraph = _without_edges(graph)
-        given = native, params, self.subgraph, threads, claim
-        super().__init__(*given, deterministic=deterministic, measures=follower)
-
-    def fields(self) -> dict[str, NDArray[Any]]:
-        """Return copies of all state fields, [num_owned] each in ascending order of gids."""
-        return {field.name: self.state(field.name).copy() for field in self._native.program.states}
-
-    def take_version(self, version: Graph, sources: NDArray[np.int64], targets: NDArray[np.int64]) -> None:
-        """Take a version, which `go_on_with` or `run` then follows; see `RankedMeasures.follow`."""
-        self._batch = version, sources, targets
-        if version.num_vertices > self._size:
-            self._size, self.subgraph = version.num_vertices, _without_edges(version)
-            self.grow(self.subgraph.num_owned, self.subgraph.ids)
-            self._take_edges(self.subgraph.incoming, self.subgraph.incoming)
-
-    def go_on_with(self, spending: Spending) -> StatsLog | None:
-        """Run again what a batch changes; None where measures cost more than may be spent."""
-        none = np.empty(0, dtype=np.int64)
-        nothing = EdgeChanges(none, none, {})
-        return self.go_on(nothing, nothing, spending)
-
-    def everywhere(self, stats: StatsLog) -> StatsLog:
-        """Return what all ranks did."""
-        return added_up(stats, self._of_all_ranks)
-
-    def _anywhere(self, claim: bool) -> bool:
-        return bool(self._group.all_reduce(np.array([claim], dtype=np.int64), "max")[0])
-
-    def _of_all_ranks(self, words: NDArray[Any]) -> NDArray[Any]:
-        return np.stack(self._group.all_gather_array(words))
-
-    @property
-    def _num_vertices(self) -> int:
-        return self._size
-
-    def _measured(
-        self, inserts: EdgeChanges, deletes: EdgeChanges, spending: Spending
-    ) -> NDArray[np.uint32] | None:
-        assert self._batch is not None
-        return self._follower.follow(*self._batch, spending)
-
-
-def _without_edges(graph: Graph) -> Subgraph:
-    """Return the vertices whose rows this rank has; no message goes along their edges. Collective."""
-    num_owned = graph.num_rows
-    gids = np.arange(graph.first_row, graph.first_row + num_owned)
-    none = EdgeList(np.zeros(num_owned + 1, dtype=np.uint64), np.empty(0, dtype=np.uint32), {})
-    degrees = np.zeros(num_owned, dtype=np.uint32)
-    ids = seen_ids(graph, gids)
-    return Subgraph(graph.num_vertices, 0, num_owned, 0, gids, ids, none, none, degrees)

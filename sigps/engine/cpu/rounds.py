@@ -21,7 +21,7 @@ run that would keep more than a quarter of the memory that is free is not follow
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,14 +53,14 @@ from sigps.native.kernel import LoopFaultError
 if TYPE_CHECKING:
     from sigps.kernels.cpu.arguments import Edges
 
-__all__ = ["RoundsEngine"]
+__all__ = ["KeptRound", "RoundsEngine"]
 
 _SHARE_OF_MEMORY = 4
 _MOST_STAMPS = 1 << 31
 
 
 @dataclass(frozen=True, eq=False)
-class _Round:
+class KeptRound:
     """What is kept of a superstep: states and records, as long as there is room, and whether records are messages."""
 
     states: Arrays
@@ -118,7 +118,7 @@ class RoundsEngine:
         self._given, self._dropped = self._contributions(), self._contributions()
         self._cells = self.aggregates.values  # which compute() does not read
         self._deterministic = deterministic
-        self._rounds: list[_Round] = []
+        self._rounds: list[KeptRound] = []
         self._last: Arrays = ()
         self._tables: list[tuple[KeyTable, int]] = []
         self._marks = np.zeros(self._record_room, dtype=np.uint8)
@@ -141,13 +141,14 @@ class RoundsEngine:
         self._begin_measured(None)
         stats, most = StatsLog(), available_memory() // (_SHARE_OF_MEMORY * self._ranks_here)
         known, self._rounds = self._rounds, []
-        num_bytes, is_active = 0, True
+        num_new, is_active = 0, True
         while self._anywhere(is_active and self._num > 0):
             if known:
                 now = known.pop(0)
             else:
                 now = self._room_for_round()
-                num_bytes += self._bytes_of(now)
+                num_new += 1
+            num_bytes = num_new * self._bytes_of(now)
             if self._anywhere(num_bytes > most):
                 self._rounds = []
                 self.obstacle = (
@@ -158,7 +159,7 @@ class RoundsEngine:
             began = time.perf_counter()
             sent, is_active = self._run_all(now)
             sent = self._tell_all(now, sent, is_active)
-            self._rounds.append(_Round(now.states, now.records, sent > 0))
+            self._rounds.append(KeptRound(now.states, now.records, sent > 0))
             stats.extend([self._account(None, sent, began, len(self._rounds) - 1)])
         if len(self._rounds) != 1 and any(a.persistent for a in self._native.program.aggregators):
             self.obstacle = "an aggregator keeps the values of earlier supersteps"
@@ -201,8 +202,9 @@ class RoundsEngine:
     def grow(self, num_owned: int, ids: NDArray[np.int64]) -> None:
         """Add vertices without edges, behind all others. O(vertices) where there is no room for them."""
         old, self._num, self._ids = self._num, num_owned, ids
-        if num_owned > self._room:
-            self._room = num_owned + num_owned // 8
+        self._subgraph = replace(self._subgraph, ids=ids)
+        if not self._has_room:
+            self._room = max(self._room, num_owned + num_owned // 8)
             self._widen_arrays(old)
         self._last = tuple(
             np.concatenate([values, more[old:num_owned]])
@@ -233,7 +235,7 @@ class RoundsEngine:
             was_sent = superstep > 0 and self._rounds[superstep - 1].was_sent
             is_last = superstep + 1 == len(self._rounds)
             if self.all_from is None:
-                edges = self._num_edges(listed) if was_sent else 0
+                edges = self.num_in_edges(listed) if was_sent else 0
                 sizes = self._in_all(listed.size, edges, self._num, self._in_edges)
                 if is_large(*sizes):
                     self.all_from = superstep
@@ -242,7 +244,7 @@ class RoundsEngine:
                 sent = self._tell_all(now, sent, not is_last)
                 spending.take(sizes[3] if was_sent else 0)
                 stats.extend([self._account(None, sent, began, superstep)])
-                self._rounds[superstep] = _Round(now.states, now.records, sent > 0)
+                self._rounds[superstep] = KeptRound(now.states, now.records, sent > 0)
                 continue
             spending.take(sizes[0] + sizes[1])
             sent, others, senders = self._run_listed(listed, now, superstep)
@@ -250,7 +252,7 @@ class RoundsEngine:
             if not is_last:
                 listed, sent = self._reached(now, sent, others, senders)
             if sent and not now.was_sent:  # the first edges of all
-                self._rounds[superstep] = _Round(now.states, now.records, was_sent=True)
+                self._rounds[superstep] = KeptRound(now.states, now.records, was_sent=True)
             stats.extend([self._account(ran, sent, began, superstep)])
         if self._rounds:
             self._conclude()
@@ -296,14 +298,21 @@ class RoundsEngine:
         return self._num
 
     @property
+    def _has_room(self) -> bool:
+        """Whether there is room for all vertices."""
+        return self._num <= self._room
+
+    @property
     def _record_room(self) -> int:
         """How many records there is room for."""
         return self._room
 
     _ranks_here = 1
     """How many ranks share this host's memory."""
+    _bytes_moved = 0
+    """What the superstep at hand sent to other ranks."""
 
-    def _tell_all(self, now: _Round, sent: int, may_follow: bool) -> int:
+    def _tell_all(self, now: KeptRound, sent: int, may_follow: bool) -> int:
         """Let other ranks have the records of a superstep of all vertices; return how many sent on all of them.
 
         Args:
@@ -314,7 +323,7 @@ class RoundsEngine:
         return sent
 
     def _reached(
-        self, now: _Round, sent: int, others: NDArray[np.uint32], senders: NDArray[np.uint32]
+        self, now: KeptRound, sent: int, others: NDArray[np.uint32], senders: NDArray[np.uint32]
     ) -> tuple[NDArray[np.uint32], int]:
         """Return who runs again in the next superstep, and how many sent on all ranks.
 
@@ -356,7 +365,7 @@ class RoundsEngine:
         dtypes = [a.field.dtype() for a in self._native.program.aggregators]
         return tuple(np.zeros(self._room, dtype=d) for d in dtypes)
 
-    def _room_for_round(self) -> _Round:
+    def _room_for_round(self) -> KeptRound:
         """Return arrays for one more superstep."""
         program = self._native.program
         records = rows(self._native.record, self._record_room)
@@ -365,9 +374,9 @@ class RoundsEngine:
             states[i] = np.zeros(self._room, dtype=program.state_dtypes[i])
         if self._sent is not None:
             states[self._sent] = records[0][self._first : int(self._first) + self._room]
-        return _Round(tuple(states), records)
+        return KeptRound(tuple(states), records)
 
-    def _bytes_of(self, now: _Round) -> int:
+    def _bytes_of(self, now: KeptRound) -> int:
         """Return what is kept of a superstep."""
         return sum(a.nbytes for a in now.records) + sum(now.states[i].nbytes for i in self._kept)
 
@@ -392,7 +401,7 @@ class RoundsEngine:
                 wider(before.states[i], now.states[i])
             for one, other in zip(now.records, before.records, strict=True):
                 one[: other.size] = other
-            self._rounds[at] = _Round(now.states, now.records, before.was_sent)
+            self._rounds[at] = KeptRound(now.states, now.records, before.was_sent)
 
     def _take_edges(self, outward: EdgeList, inward: EdgeList) -> None:
         program = self._native.program
@@ -407,13 +416,14 @@ class RoundsEngine:
         self._in_edges = int((stops - begins).sum())
         self._lists: list[NDArray[np.uint32]] = []
 
-    def _num_edges(self, vertices: NDArray[np.uint32]) -> int:
+    def num_in_edges(self, vertices: NDArray[Any]) -> int:
+        """Return how many in-edges some vertices have together."""
         return int((self._pull.stops[vertices] - self._pull.offsets[vertices]).sum())
 
     def _arguments(self, superstep: int) -> LoopArguments:
         return LoopArguments(superstep, self._num_vertices, 0, self._params, self._cells)
 
-    def _run_all(self, now: _Round, superstep: int | None = None) -> tuple[int, bool]:
+    def _run_all(self, now: KeptRound, superstep: int | None = None) -> tuple[int, bool]:
         """Run all vertices in a superstep; return how many sent, and whether they stay active."""
         if not self._lists and self._num:
             sizes = self._pull.stops[: self._num] - self._pull.offsets[: self._num] + np.uint64(1)
@@ -423,7 +433,7 @@ class RoundsEngine:
             self._lists = np.split(np.arange(self._num, dtype=np.uint32), cuts)
         return self._run(self._lists, now, len(self._rounds) if superstep is None else superstep)
 
-    def _run(self, lists: list[NDArray[np.uint32]], now: _Round, superstep: int) -> tuple[int, bool]:
+    def _run(self, lists: list[NDArray[np.uint32]], now: KeptRound, superstep: int) -> tuple[int, bool]:
         native, before = self._native, self._rounds[superstep - 1] if superstep else None
         states = self._begin if before is None else before.states
         read = now.records if before is None else before.records
@@ -450,7 +460,7 @@ class RoundsEngine:
         return sum(int(sent) for sent, _ in found), any(active for _, active in found)
 
     def _run_listed(
-        self, listed: NDArray[np.uint32], now: _Round, superstep: int
+        self, listed: NDArray[np.uint32], now: KeptRound, superstep: int
     ) -> tuple[int, NDArray[np.uint32], NDArray[np.uint32]]:
         """Run some vertices; return how many sent, those with another state, and those with another record."""
         kept, gids = [now.states[i] for i in self._kept], listed + self._first
@@ -510,7 +520,9 @@ class RoundsEngine:
         ran = self._num if listed is None else listed.size
         messages = self._in_edges if listed is None else int(self._degrees[listed].sum())
         seconds = time.perf_counter() - began
-        return SuperstepStats(superstep, "pull", ran, messages if sent else 0, 0, seconds, 1.0)
+        return SuperstepStats(
+            superstep, "pull", ran, messages if sent else 0, self._bytes_moved, seconds, 1.0
+        )
 
 
 def _bounds(edges: EdgeList) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[Any]]:

@@ -34,9 +34,11 @@ __all__ = [
     "Subgraph",
     "build_subgraph",
     "columns_of",
+    "in_edges_of",
     "missing_column",
     "narrow",
     "routed_ends",
+    "rows_of",
     "seen_ids",
     "target_oids",
 ]
@@ -322,7 +324,9 @@ def _part(graph: Graph, assignment: Assignment, with_outgoing: bool, num_threads
     by_gid = assignment.owned(group.rank)
     local_of = np.zeros(graph.num_vertices, dtype=np.uint32)
     local_of[by_gid] = np.arange(by_gid.size)
-    rows = None if graph.directed else _own_rows(graph, assignment)
+    rows = None
+    if not graph.directed and isinstance(assignment, Contiguous):
+        rows = rows_of(graph, assignment)
     if rows is not None:
         sources, degrees = rows.ends, np.diff(rows.offsets)
     else:
@@ -374,14 +378,11 @@ def _part(graph: Graph, assignment: Assignment, with_outgoing: bool, num_threads
     )
 
 
-def _own_rows(graph: Graph, assignment: Assignment) -> EdgeList | None:
-    """Bring each rank the rows of its vertices, by gid: whole pieces of the graph, where parts are contiguous.
+def rows_of(graph: Graph, assignment: Contiguous) -> EdgeList:
+    """Bring each rank the rows of its vertices, whole pieces of the graph, with gids as ends. Collective.
 
-    Returns:
-        None where they are not. One process's own rows are not copied.
+    What a rank has already is not copied where that is all.
     """
-    if not isinstance(assignment, Contiguous):
-        return None
     group, last_row = graph.group, graph.first_row + graph.num_rows
     cuts = np.clip(assignment.bounds, graph.first_row, last_row) - graph.first_row
     at = graph.offsets[cuts].astype(np.int64)
@@ -412,14 +413,31 @@ def routed_ends(graph: Graph, assignment: Assignment, *, outward: bool) -> tuple
     return found.rows, found.ends
 
 
-def _in_edges(graph: Graph, assignment: Assignment) -> _Routed:
+def in_edges_of(
+    graph: Graph, assignment: Assignment, columns: Mapping[str, NDArray[Any]]
+) -> tuple[NDArray[Any], NDArray[Any], dict[str, NDArray[Any]]]:
+    """Bring each rank the in-edges of its vertices: targets, sources, by gid, and columns. Collective.
+
+    Each target's are in ascending order of the source.
+    """
+    found = _in_edges(graph, assignment, columns)
+    return found.rows, found.ends, found.columns
+
+
+def _in_edges(
+    graph: Graph, assignment: Assignment, columns: Mapping[str, NDArray[Any]] | None = None
+) -> _Routed:
     """Bring each rank the in-edges of its vertices, each target's in ascending order of the source.
 
     An undirected row holds its vertex's in-edges already; otherwise each edge goes to its target's owner.
     """
-    if not graph.directed:
-        return _routed(graph, lambda rows, ends: (assignment.owner_of(rows), rows, ends))
-    return _routed(graph, lambda rows, ends: (assignment.owner_of(ends.astype(np.int64)), ends, rows))
+
+    def by_target(rows: NDArray[Any], ends: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        if not graph.directed:
+            return assignment.owner_of(rows), rows, ends
+        return assignment.owner_of(ends.astype(np.int64)), ends, rows
+
+    return _routed(graph, by_target, columns)
 
 
 def _outgoing(graph: Graph, assignment: Assignment, local_of: NDArray[np.uint32], num_owned: int) -> EdgeList:

@@ -18,7 +18,7 @@ from sigps.kernels.cpu.grouped import choose_key, places_shift, put_key
 from sigps.native.kernel import compiled
 from sigps.native.primitives import keep_fault, load_row, store_row
 
-__all__ = ["fold_contributions", "list_targets", "run_again", "run_again_grouped"]
+__all__ = ["fold_contributions", "list_targets", "mark_owners", "run_again", "run_again_grouped"]
 
 
 def run_again(f: Functions) -> Loop:
@@ -92,7 +92,9 @@ def run_again_grouped(f: Functions) -> Loop:
                     if passes:
                         count = put(gid, table, stamp, shift, count, empty, value)
                 slots = choose(table, count, empty)
-            flags = run_vertex(v, gid, arguments, in_edges, owned, before, after, written, slots, count > 0, given)
+            flags = run_vertex(
+                v, gid, arguments, in_edges, owned, before, after, written, slots, count > 0, given
+            )
             sent += (flags & SENT) != 0
             active += (flags & ~SENT) == 0
         return sent, active
@@ -150,3 +152,18 @@ def list_targets(senders, offsets, stops, ends, marks, found, count):
                 found[count] = t
                 count += 1
     return count
+
+
+@compiled
+def mark_owners(num_rows, offsets, stops, ends, bounds, marks):
+    """Mark for each rank the rows that have an end of its own; ends ascend in a row.
+
+    `bounds` [ranks + 1] int64: those of rank r are bounds[r] .. bounds[r + 1] - 1. `marks` [ranks * num_rows] uint8.
+    """
+    for v in range(num_rows):
+        rank = 0
+        for e in range(offsets[v], stops[v]):
+            end = np.int64(ends[e])
+            while end >= bounds[rank + 1]:
+                rank += 1
+            marks[rank * num_rows + v] = 1
