@@ -44,8 +44,8 @@ class RankRows:
         num_rows: How many vertices there are.
         outward: Edges by source; ends are gids.
         inward: By target.
-        touched: The vertices whose rows the last batch changed, by place.
-        targets: Those of these vertices that it gave, or took, an in-edge, by place.
+        touched: The vertices whose out-edges the last batch changed, and new ones, by place; distinct.
+        targets: Those whose in-edges it changed, likewise.
         inserted: The edges that it inserted from this rank's vertices, as the program takes them, by gid.
     """
 
@@ -68,51 +68,53 @@ class RankRows:
         nothing = np.empty(0, dtype=np.int64)
         self.touched, self.targets, self.inserted = nothing, nothing, RowChanges(nothing, nothing, {})
 
-    def take(self, newer: Graph) -> NDArray[np.int64]:
-        """Take the next version; return this rank's ends of the edges that its batch names, by place."""
-        given, version = newer.update.given, newer._version
-        assert given is not None
+    def take(self, newer: Graph) -> None:
+        """Take the next version."""
+        version, update = newer._version, newer.update
         assert version is not None
-        inserts, deletes = (
-            stored_edges(newer, newer.ids, edges, inserts=are_new)[0]
-            for edges, are_new in ((given.inserts, True), (given.deletes, False))
-        )
-        new = np.arange(self.num_rows, newer.num_rows)
+        assert version.touched is not None
         self.num_rows = newer.num_rows
+        self.touched = self.targets = version.touched  # an undirected graph has both ends of an edge there
+        self.inserted = RowChanges(update.inserts.rows + self.first, update.inserts.ends, {})
+        self.outward = self.inward = self._list_of(version.rows)
         if newer.directed:
-            self._change_in_rows(newer, deletes, inserts)
+            back = self._change_in_rows(newer)
+            self.targets = distinct(np.concatenate([edges.rows for edges in back]))
             if self._twin is not None:
-                inserts, deletes = inserts.mirrored()[0], deletes.mirrored()[0]
-        sources, targets = (
-            self._own(np.concatenate([getattr(edges, side) for edges in (inserts, deletes)]))
-            for side in ("rows", "ends")
-        )
-        self.touched = distinct(np.concatenate([sources, new]))
-        self.targets = distinct(targets)
-        self.inserted = inserts.at(self._are_own(inserts.rows))
+                self.touched = self.targets = distinct(np.concatenate([self.touched, self.targets]))
+                self.inserted = _joined(
+                    self.inserted, RowChanges(back[0].rows + self.first, back[0].ends, {})
+                )
+            else:
+                assert self._in is not None
+                self.inward = self._list_of(self._in)
         if self._twin is not None:
             rows = self._both_sides(version.rows, newer.num_vertices)
             self._twin = self._twin.replaced(rows, self.num_rows)
             self.outward = self.inward = self._list_of(self._twin)
-        else:
-            self.outward = self.inward = self._list_of(version.rows)
-            if self._in is not None:
-                self.inward = self._list_of(self._in)
-        return np.concatenate([sources, targets])
 
-    def _change_in_rows(self, newer: Graph, deletes: RowChanges, inserts: RowChanges) -> None:
-        """Let the rows by target have what a batch changes; they are laid out where that costs less."""
-        is_large = deletes.size + inserts.size > max(newer.num_edges // _FOLLOWED, _LEAST)
-        if self._in is None or is_large or not deletes.columns.keys() <= set(self._columns):
+    def _change_in_rows(self, newer: Graph) -> tuple[RowChanges, RowChanges]:
+        """Let the rows by target have what a batch changes; return what it inserts and deletes there.
+
+        They are laid out where that costs less.
+        """
+        given = newer.update.given
+        assert given is not None
+        changes = []
+        for edges, are_new in ((given.inserts, True), (given.deletes, False)):
+            stored, _, _ = stored_edges(newer, newer.ids, edges, inserts=are_new)
+            own = stored.at(self._are_own(stored.ends))
+            columns = self._kept(own.columns) if are_new else own.columns
+            changes.append(RowChanges(own.ends - self.first, own.rows, columns))
+        inserts, deletes = changes
+        is_large = given.inserts.size + given.deletes.size > max(newer.num_edges // _FOLLOWED, _LEAST)
+        if self._in is None or is_large or not given.deletes.columns.keys() <= set(self._columns):
             self._in = self._in_rows_of(newer)
-            return
-        gone, new = (
-            RowChanges(edges.ends[own] - self.first, edges.rows[own], {n: c[own] for n, c in columns.items()})
-            for edges, columns in ((deletes, deletes.columns), (inserts, self._kept(inserts.columns)))
-            for own in (self._are_own(edges.ends),)
-        )
-        duplicates = cast("Duplicates", newer.report.duplicates_policy)
-        self._in = Rewriting(self._in, gone, new, self.num_rows, newer.num_vertices, duplicates).newer()
+        else:
+            duplicates = cast("Duplicates", newer.report.duplicates_policy)
+            followed = Rewriting(self._in, deletes, inserts, self.num_rows, newer.num_vertices, duplicates)
+            self._in = followed.newer()
+        return inserts, deletes
 
     def _both_sides(self, outward: VersionRows, num_vertices: int) -> RowContents:
         """Return the touched rows with edges of both directions."""
@@ -148,7 +150,6 @@ class RankRows:
     def _are_own(self, gids: NDArray[np.int64]) -> NDArray[np.bool_]:
         return (gids >= self.first) & (gids < self.first + self.num_rows)
 
-    def _own(self, gids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return those of this rank, by place."""
-        own: NDArray[np.int64] = gids[self._are_own(gids)] - self.first
-        return own
+
+def _joined(edges: RowChanges, more: RowChanges) -> RowChanges:
+    return RowChanges(np.concatenate([edges.rows, more.rows]), np.concatenate([edges.ends, more.ends]), {})

@@ -73,7 +73,6 @@ class RankedRoundsEngine(RoundsEngine):
         self._most = graph.num_vertices
         self._told: _Told | None = None
         self._batch: tuple[Graph, NDArray[np.int64], NDArray[np.int64]] | None = None
-        self._ends = np.empty(0, dtype=np.int64)
         self.subgraph = _vertices_of(graph, rows)
         given = native, params, self.subgraph, threads, claim
         super().__init__(*given, deterministic=deterministic, measures=follower)
@@ -98,14 +97,14 @@ class RankedRoundsEngine(RoundsEngine):
             targets: [edges].
         """
         self._batch, self._bounds = (version, sources, targets), version.row_bounds
-        ends = self._ends[:0] if self._rows is None else self._rows.take(version)
+        if self._rows is not None:
+            self._rows.take(version)
         if version.num_vertices > self.subgraph.num_vertices:
             self.subgraph = _vertices_of(version, self._rows)
             self.grow(self.subgraph.num_owned, self.subgraph.ids)
         if self._rows is None:
             self._take_edges(self.subgraph.incoming, self.subgraph.incoming)
             return
-        self._ends = ends
         self.follow(LiveRows(self._rows.outward, self._rows.inward, self._rows.touched))
         assert self._told is not None
         new = self._rows.inserted
@@ -114,8 +113,11 @@ class RankedRoundsEngine(RoundsEngine):
 
     def go_on_with(self, spending: Spending) -> StatsLog | None:
         """Run again what a batch changes; None where measures cost more than may be spent."""
-        none = self._ends[:0]
-        return self.go_on(EdgeChanges(self._ends, none, {}), EdgeChanges(none, none, {}), spending)
+        none = np.empty(0, dtype=np.int64)
+        ends = (none, none) if self._rows is None else (self._rows.touched, self._rows.targets)
+        if ends[0] is ends[1]:
+            ends = ends[0], none
+        return self.go_on(EdgeChanges(*ends, {}), EdgeChanges(none, none, {}), spending)
 
     def everywhere(self, stats: StatsLog) -> StatsLog:
         """Return what all ranks did."""
@@ -239,6 +241,7 @@ class _Told:
         none = np.empty(0, dtype=np.uint32)
         self.heard, self.is_known = [none] * num_ranks, [False] * num_ranks
         self._always = [none] * num_ranks
+        self._all: list[NDArray[np.uint32]] = []  # made of the marks when it is wanted
 
     def find(self, outward: tuple[NDArray[Any], ...], bounds: NDArray[np.int64]) -> None:
         """Mark the vertices with edges to each rank. O(edges)."""
@@ -258,14 +261,17 @@ class _Told:
             self._marks = np.zeros((len(marks), num_owned), dtype=np.uint8)
             self._marks[:, : marks.shape[1]] = marks
         for r, of_rank in enumerate(self._marks):
-            new = distinct(sources[owners == r]) if r != rank else sources[:0]
-            self.is_known[r] &= bool(of_rank[new].all())
-            of_rank[new] = 1
-            self._always[r] = new.astype(np.uint32)
+            new = sources[owners == r] if r != rank else sources[:0]
+            if not of_rank[new].all():
+                of_rank[new] = 1
+                self.is_known[r], self._all = False, []
+            self._always[r] = distinct(new.astype(np.uint32))
 
     def all(self) -> list[NDArray[np.uint32]]:
         """Return the vertices that each rank is told of, ever."""
-        return [np.flatnonzero(of_rank).astype(np.uint32) for of_rank in self._marks]
+        if not self._all:
+            self._all = [np.flatnonzero(of_rank).astype(np.uint32) for of_rank in self._marks]
+        return self._all
 
     def of(self, senders: NDArray[np.uint32]) -> list[NDArray[np.uint32]]:
         """Return the vertices that each rank is told of in a superstep of a batch."""
