@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import sigps
 from sigps import Graph
-from sigps.apps import SSSP
+from sigps.apps import SSSP, WeightedLabels
 from sigps.cli import main as cli
 
 JOB = """
@@ -54,8 +54,8 @@ def distances(path: Path) -> dict[int, float]:
         return {int(row["id"]): float(row["distance"]) for row in csv.DictReader(file)}
 
 
-def expected(folder: Path, batches: int = BATCHES, window: float | None = None) -> dict[int, float]:
-    """Distances on a graph built anew from the lines of both files, in plain Python."""
+def built_anew(folder: Path, batches: int = BATCHES, window: float | None = None) -> Graph:
+    """Build a graph anew from the lines of both files."""
     edges = [(*map(int, line.split()), None) for line in (folder / "graph.txt").read_text().splitlines()]
     vertices = {end for edge in edges for end in edge[:2]}
     with (folder / "updates.csv").open() as file:
@@ -77,8 +77,11 @@ def expected(folder: Path, batches: int = BATCHES, window: float | None = None) 
                 if edge[:2] not in late or (edge[3] is not None and edge[3] > max(seen) - window)
             ]
     parts = list(zip(*edges, strict=True))
-    graph = Graph.from_edges(*parts[:3], vertices=sorted(vertices))
-    result = sigps.run(SSSP(source=0), graph, device="python")
+    return Graph.from_edges(*parts[:3], vertices=sorted(vertices))
+
+
+def expected(folder: Path, batches: int = BATCHES, window: float | None = None) -> dict[int, float]:
+    result = sigps.run(SSSP(source=0), built_anew(folder, batches, window), device="python")
     return dict(zip(result.ids.tolist(), result["distance"].tolist(), strict=True))
 
 
@@ -128,9 +131,28 @@ MPIRUN = Path(sys.executable).with_name("mpirun")
 
 @pytest.mark.mpi
 @pytest.mark.skipif(not MPIRUN.exists(), reason="no mpirun beside this Python: pip install 'sigps[mpi]'")
-def test_ranks_follow_updates_and_go_on_in_another_number(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("program", "name", "is_set"),
+    [
+        (SSSP(source=0), "distance", []),
+        (WeightedLabels(iterations=4), "label", ["--set", "params={iterations: 4}"]),
+    ],
+)
+def test_ranks_follow_updates_and_go_on_in_another_number(
+    program: sigps.Vertex, name: str, is_set: list[str], folder: Path
+) -> None:
+    is_set = ["--set", f"program=sigps.apps:{type(program).__name__}", *is_set]
+
+    def found(file: str) -> dict[int, float]:
+        with (folder / file).open() as table:
+            return {int(row["id"]): float(row[name]) for row in csv.DictReader(table)}
+
+    def expected(batches: int = BATCHES) -> dict[int, float]:
+        result = sigps.run(program, built_anew(folder, batches, window=35), device="python")
+        return dict(zip(result.ids.tolist(), map(float, result[name].tolist()), strict=True))
+
     def ended(ranks: int, *more: str) -> str:
-        words = ["--set", "checkpoint={dir: logs, every: 4}", "--set", "updates.window=35", *more]
+        words = ["--set", "checkpoint={dir: logs, every: 4}", "--set", "updates.window=35", *is_set, *more]
         sigps_ = [sys.executable, "-m", "sigps", "run", "job.yaml", *words]
         done = subprocess.run(
             [MPIRUN, "-n", str(ranks), *sigps_],
@@ -145,8 +167,9 @@ def test_ranks_follow_updates_and_go_on_in_another_number(folder: Path) -> None:
 
     first = ended(2, "--set", "updates.output_every=5")
     assert first.count("batch 12: ") == 1
-    assert distances(folder / "out.csv") == expected(folder, window=35)
-    assert distances(folder / "out-000005.csv") == expected(folder, 5, window=35)
+    assert "incremental run, " in first
+    assert found("out.csv") == expected()
+    assert found("out-000005.csv") == expected(5)
     (folder / "logs" / "batch-000000012").rename(folder / "last")
     (folder / "out.csv").unlink()
     again = ended(3, "--resume")
@@ -156,7 +179,7 @@ def test_ranks_follow_updates_and_go_on_in_another_number(folder: Path) -> None:
         for out in (first, again)
     ]
     assert lines[1] == lines[0][8:]  # as many changed, too
-    assert distances(folder / "out.csv") == expected(folder, window=35)
+    assert found("out.csv") == expected()
 
 
 def test_a_tolerance_is_of_linear_programs(folder: Path) -> None:

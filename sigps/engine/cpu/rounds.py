@@ -519,10 +519,8 @@ class RoundsEngine:
         """Return the entry of a superstep in which these vertices ran; None: all."""
         ran = self._num if listed is None else listed.size
         messages = self._in_edges if listed is None else int(self._degrees[listed].sum())
-        seconds = time.perf_counter() - began
-        return SuperstepStats(
-            superstep, "pull", ran, messages if sent else 0, self._bytes_moved, seconds, 1.0
-        )
+        seconds, num_bytes, self._bytes_moved = time.perf_counter() - began, self._bytes_moved, 0
+        return SuperstepStats(superstep, "pull", ran, messages if sent else 0, num_bytes, seconds, 1.0)
 
 
 def _bounds(edges: EdgeList) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[Any]]:

@@ -30,11 +30,16 @@ from sigps.engine.cpu.spending import Spending
 from sigps.engine.partition.edge_list import EdgeList
 from sigps.engine.partition.subgraph import Subgraph, narrow, seen_ids
 from sigps.engine.stats import StatsLog, added_up
+from sigps.errors import ComputeError
 from sigps.graph.graph import Graph
 from sigps.graph.versions.row_changes import distinct
+from sigps.group import raise_together
 from sigps.kernels.cpu.rounds import mark_owners
 
 __all__ = ["RankedRoundsEngine"]
+
+_FAILED = -1
+"""Told in the place of how many sent."""
 
 
 class RankedRoundsEngine(RoundsEngine):
@@ -72,6 +77,7 @@ class RankedRoundsEngine(RoundsEngine):
         self._first = np.uint32(0 if rows is None else rows.first)
         self._most = graph.num_vertices
         self._told: _Told | None = None
+        self._error: ComputeError | None = None
         self._batch: tuple[Graph, NDArray[np.int64], NDArray[np.int64]] | None = None
         self.subgraph = _vertices_of(graph, rows)
         given = native, params, self.subgraph, threads, claim
@@ -86,7 +92,9 @@ class RankedRoundsEngine(RoundsEngine):
         if self._rows is not None and self._told is None:
             self._told = _Told(self._group.size, self._num)
             self._told.find(self._push, self._bounds)
-        return super().run()
+        stats = super().run()
+        self._fail_together()
+        return stats
 
     def take_version(self, version: Graph, sources: NDArray[np.int64], targets: NDArray[np.int64]) -> None:
         """Take a version, which `go_on_with` or `run` then follows.
@@ -117,11 +125,26 @@ class RankedRoundsEngine(RoundsEngine):
         ends = (none, none) if self._rows is None else (self._rows.touched, self._rows.targets)
         if ends[0] is ends[1]:
             ends = ends[0], none
-        return self.go_on(EdgeChanges(*ends, {}), EdgeChanges(none, none, {}), spending)
+        stats = self.go_on(EdgeChanges(*ends, {}), EdgeChanges(none, none, {}), spending)
+        if self._anywhere(self._error is not None):
+            self._fail_together()
+        return stats
 
     def everywhere(self, stats: StatsLog) -> StatsLog:
         """Return what all ranks did."""
         return added_up(stats, self._of_all_ranks)
+
+    def _run(self, lists: list[NDArray[np.uint32]], now: KeptRound, superstep: int) -> tuple[int, bool]:
+        try:
+            return super()._run(lists, now, superstep)
+        except ComputeError as error:  # raised by all ranks, where they meet next
+            self._error = error
+            return 0, False
+
+    def _fail_together(self) -> None:
+        """Raise this rank's error, or name another rank's."""
+        error, self._error = self._error, None
+        raise_together(error, self._group)
 
     def _anywhere(self, claim: bool) -> bool:
         return bool(self._group.all_reduce(np.array([claim], dtype=np.int64), "max")[0])
@@ -205,22 +228,24 @@ class RankedRoundsEngine(RoundsEngine):
         for r in range(self._group.size):
             gids, to = (told[r] + self._first, targets[r]) if r != rank else (told[r][:0], targets[r][:0])
             is_known = are_all and halo.is_known[r]
-            head = np.array([sent, gids.size, to.size, is_known], dtype=np.int64)
+            head = np.array([_FAILED if self._error else sent, gids.size, to.size, is_known], dtype=np.int64)
             arrays = [head, to, gids[:0] if is_known else gids, *(a[gids] for a in now.records)]
             parts.append(np.concatenate([np.ascontiguousarray(a).view(np.uint8).reshape(-1) for a in arrays]))
             halo.is_known[r] |= are_all
         self._bytes_moved = sum(part.nbytes for r, part in enumerate(parts) if r != rank)
-        total, reached = 0, []
+        total, reached, has_failed = 0, [], False
         for r, part in enumerate(self._group.all_to_all(parts)):
             reader = _Reader(part)
             sent_there, num_told, num_reached, is_known = reader.take(np.dtype(np.int64), 4).tolist()
-            total += sent_there
+            total, has_failed = total + sent_there, has_failed or sent_there == _FAILED
             reached.append(reader.take(np.dtype(np.uint32), num_reached))
             gids = halo.heard[r] if is_known else reader.take(np.dtype(np.uint32), num_told)
             if are_all:
                 halo.heard[r] = gids
             for record in now.records:
                 record[gids] = reader.take(record.dtype, gids.size)
+        if has_failed:
+            self._fail_together()
         return total, reached
 
 
