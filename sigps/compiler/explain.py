@@ -158,11 +158,10 @@ def _updates(program: VertexProgram) -> str:
     found = incremental.incremental(program)
     if found.kind == "full":
         is_linear = incremental.within_tolerance(program).kind == "linear"
-        also = "; linear: with stream(..., tolerance=...) its solution is followed" if is_linear else ""
+        also = "; linear: on one rank stream(..., tolerance=...) follows its solution" if is_linear else ""
         return f"a full run after each batch: {found.why}{also}"
     names = ", ".join(found.witnesses)
     also = f"; valid, but perhaps not those of a full run: {names}" if names else ""
-    also += f"; on several ranks a full run: {found.ranks_obstacle}" if found.ranks_obstacle else ""
     return f"incremental ({found.kind}): {found.why}{also}"
 
 

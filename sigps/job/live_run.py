@@ -357,8 +357,8 @@ def live_run(
     runs_on_gpu = device == "cuda" and graph.group.size == 1 and tolerance is None
     if found.kind == "full" and not runs_on_gpu:
         return None, found.why
-    if graph.group.size > 1 and found.ranks_obstacle:
-        return None, found.ranks_obstacle
+    if graph.group.size > 1 and found.kind == "linear":
+        return None, "incremental runs of this kind (linear) are not built for several ranks"
     if device != "cpu" and not runs_on_gpu:
         return None, f"incremental runs are not built for device={device!r}" + " on several ranks" * (
             graph.group.size > 1

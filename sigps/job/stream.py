@@ -92,10 +92,9 @@ def stream(
     A batch is applied to the graph (`Graph.apply`); then the program's result follows, incrementally where the compiler
     proved that it can (`sigps explain` says which way and why) and the guard allows it, else by a full run. Either way
     it is the result of a full run on a graph built anew, but for states that `sigps explain` names as witnesses: those
-    are as valid, and may be others. Incremental runs are built for CPU cores, on several ranks for monotone programs,
-    those of a first arrival and local measures; and on one GPU for monotone programs that send their keys. Other
-    programs run in full on a GPU, where their edges follow the batch if messages combine in any order (no sums of
-    floats, no lists); else each version is laid out anew.
+    are as valid, and may be others. Incremental runs are built for CPU cores, within a tolerance on one rank; and on
+    one GPU for monotone programs that send their keys. Other programs run in full on a GPU, where their edges follow
+    the batch if messages combine in any order (no sums of floats, no lists); else each version is laid out anew.
 
     Args:
         program: As in `sigps.run`.

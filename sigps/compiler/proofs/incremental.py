@@ -42,7 +42,6 @@ class Incremental:
         level: Of a first arrival, the position among the states of the superstep in which a vertex acts.
         rounds: Of a program in rounds, what was proved.
         linear: Of a linear program, likewise.
-        ranks_obstacle: Why it runs in full on several ranks of CPU cores; empty where it goes on there, too.
     """
 
     kind: Literal["monotone", "first arrival", "fixed rounds", "local measures", "linear", "full"]
@@ -53,7 +52,6 @@ class Incremental:
     level: int = 0
     rounds: Rounds | None = None
     linear: Linear | None = None
-    ranks_obstacle: str = ""
 
 
 def within_tolerance(program: VertexProgram) -> Incremental:
@@ -62,8 +60,7 @@ def within_tolerance(program: VertexProgram) -> Incremental:
     if isinstance(found, str):
         return Incremental("full", f"not linear: {found}")
     why = "it is linear: residuals are pushed until they are small"
-    obstacle = "incremental runs of this kind (linear) are not built for several ranks"
-    return Incremental("linear", why, linear=found, ranks_obstacle=obstacle)
+    return Incremental("linear", why, linear=found)
 
 
 def incremental(program: VertexProgram) -> Incremental:
