@@ -25,6 +25,7 @@ from sigps.cli import main as cli
 from sigps.serve import server as module
 from sigps.serve.pool_file import read_pool_file
 from sigps.serve.server import Server
+from sigps.serve.supervisor import keep_serving
 from sigps.serve.wire import LARGEST_FRAME, read_frame
 
 EDGES = "10 20 1.5\n20 30 2\n10 30 9\n30 40 1\n"
@@ -241,6 +242,13 @@ def test_a_file_of_nothing(tmp_path: Path) -> None:
     (tmp_path / "pool.yaml").write_text("")
     with pytest.raises(ConfigError, match=r"a server's file is a YAML mapping .* holds nothing"):
         read_pool_file(tmp_path / "pool.yaml")
+
+
+def test_a_missing_package_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = read_pool_file(make(tmp_path))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ConfigError, match=r"needs pyarrow.*pip install 'sigps\[io\]'"):
+        keep_serving(file, lambda server, is_ending: None)
 
 
 def start(path: Path) -> subprocess.Popen[str]:
