@@ -70,7 +70,7 @@ def connected(path: str) -> socket.socket:
         found.close()
         why = "the path is too long for a socket" if error.errno is None else error.strerror
         raise NoServerError(
-            f"no server of jobs at {path} ({why}): start one with sigps serve pool.yaml"
+            f"no server of jobs at {path} ({why}): start one with sigps serve pool.yaml, or name its socket"
         ) from None
     if (owner := peer_uid(found)) != os.getuid():
         found.close()
