@@ -76,10 +76,10 @@ def test_bounds_of_a_skewed_graph_are_those_of_a_simulation() -> None:
     edges = generate("rmat", scale=6, edge_factor=12, seed=2)
     sources = np.repeat(np.arange(edges.num_vertices), np.diff(edges.offsets).astype(int)).tolist()
     sample = Sample(sources, edges.targets.tolist(), vertices=list(range(edges.num_vertices)))
-    expected = simulated(neighbours_of(sample), 40, 32, 1)
+    expected = simulated(neighbours_of(sample), 24, 32, 1)
     assert len(set(expected.values())) > 4
     for way, result in results_of(
-        StreamDN(scans=40, seed=1), sample, [Way(threads=2), Way(3, partitioner="hash")]
+        StreamDN(scans=24, seed=1), sample, [Way(threads=2), Way(3, partitioner="hash")]
     ):
         assert bounds_of(result) == expected, way
 

@@ -76,8 +76,9 @@ def test_wcc_finds_the_smallest_id_of_each_weak_component(name: str, device: Any
     assert by_id(result, "component") == {v: min(c) for c in components for v in c}
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("name", "device"), [(n, d) for n in NAMES for d in DEVICES if (n, d) != ("skewed", "python")]
+)
 def test_pagerank_is_that_of_networkx(name: str, device: Any) -> None:
     sample = BATTERY[name]
     result = run(PageRank(iterations=200), sample.build(), device=device)
