@@ -20,6 +20,7 @@ from sigps.compiler.cpu.native import NativeProgram
 from sigps.compiler.cpu.rows import rows
 from sigps.compiler.program import Monotone
 from sigps.device.cpu import Threads
+from sigps.engine.cpu.work import num_parts_worth
 from sigps.kernels.cpu.arguments import Bound, Outbox
 
 __all__ = ["LastRecords", "has_order"]
@@ -162,7 +163,7 @@ def _is_finite(column: NDArray[Any], threads: Threads) -> bool:
     def check(part: NDArray[Any]) -> bool:
         return all(np.isfinite(part[i : i + _PIECE]).all() for i in range(0, part.size, _PIECE))
 
-    return all(threads.map(check, np.array_split(column, threads.count)))
+    return all(threads.map(check, np.array_split(column, num_parts_worth(column.size, threads.count))))
 
 
 def _worst_records(native: NativeProgram, size: int) -> Arrays:

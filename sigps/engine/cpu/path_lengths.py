@@ -17,7 +17,7 @@ import numpy as np
 from sigps.compiler.program import PathLengths as Claim
 from sigps.device.cpu import Threads
 from sigps.engine.cpu.run_state import RunState
-from sigps.engine.cpu.work import even_ranges
+from sigps.engine.cpu.work import even_ranges, num_parts_worth
 from sigps.engine.fixed_points import Labels, Weights, bucket_width, choose_labels, exact_labels, real_width
 from sigps.engine.partition.subgraph import Subgraph, columns_of
 from sigps.engine.stats import AT_ONCE, SuperstepStats
@@ -161,7 +161,8 @@ def store_lengths(state: RunState, claim: Claim, labels: np.ndarray, unit: np.in
         edges.offsets, edges.ends, edges.columns[claim.column], state.subgraph.ids, labels, unit,
         states[claim.length], parents,
     )  # fmt: skip
-    ranges = even_ranges(state.subgraph.num_owned, state.threads.count)
+    n = state.subgraph.num_owned
+    ranges = even_ranges(n, num_parts_worth(n, state.threads.count))
     return sum(state.threads.map(lambda span: store(*span), ranges))
 
 
@@ -242,7 +243,7 @@ def _measure(subgraph: Subgraph, name: str, threads: Threads) -> Weights:
     if column.strides == (0,):
         return Weights(False, 0, 0)  # all are equal
     measure = kernels.measure_weights.over(column)
-    ranges = even_ranges(column.size, threads.count)
+    ranges = even_ranges(column.size, num_parts_worth(column.size, threads.count))
     parts = threads.map(lambda span: measure(*span), ranges)
     if not all(part[0] for part in parts):
         ends = [(column[int(i) : int(j)].min(), column[int(i) : int(j)].max()) for i, j in ranges if j > i]

@@ -26,6 +26,7 @@ __all__ = [
     "even_ranges",
     "longest_first",
     "needs_order",
+    "num_parts_worth",
     "split_list",
     "walked_edges",
     "with_marks",
@@ -43,8 +44,18 @@ def even_ranges(count: int, num_parts: int) -> list[Span]:
     return list(itertools.pairwise(np.linspace(0, count, num_parts + 1).astype(np.uint64)))
 
 
+def num_parts_worth(count: int, num_threads: int) -> int:
+    """Return into how many parts so many vertices or edges are cut, of equal work: one where they are few.
+
+    >>> num_parts_worth(8_870, 2), num_parts_worth(114_599, 2)
+    (1, 2)
+    """
+    return num_threads if count > _WORTH_SPLITTING else 1
+
+
 _WORTH_SPLITTING = 1 << 14
-"""With fewer vertices than this, one thread is done before another has woken."""
+"""With fewer vertices than this, one thread is done before another has woken. A first thread is started, too: SSSP at
+once on rome99 (3,353 vertices, 8,870 edges) takes 0.55 ms of two processors with one, and 0.41 without."""
 _PARTS_OF_THREAD = 32
 """Parts a thread, of lists of vertices whose work is unequal."""
 
@@ -173,4 +184,4 @@ def split_list(
         return []
     if is_heavy:
         return np.array_split(vertices, min(vertices.size, _PARTS_OF_THREAD * threads if threads > 1 else 1))
-    return np.array_split(vertices, threads) if vertices.size > _WORTH_SPLITTING else [vertices]
+    return np.array_split(vertices, num_parts_worth(vertices.size, threads))
