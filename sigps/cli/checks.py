@@ -65,7 +65,11 @@ def prepare(job: JobConfig, *, group_size: int = 1) -> Vertex | Callable[..., Re
     attempt(lambda: _check_graph(job))
     attempt(lambda: _check_output(job, 1 if is_function or job.many is not None else group_size))
     if len(problems) > 1:
-        raise ConfigError("\n  ".join([f"{job.name}: {len(problems)} problems", *map(str, problems)]))
+        raise ConfigError(
+            "\n  ".join(
+                [f"{job.name}: {len(problems)} problems", *(str(p).replace("\n", "\n  ") for p in problems)]
+            )
+        )
     if problems:
         raise problems[0]
     assert program is not None
@@ -143,7 +147,14 @@ def _program(job: JobConfig, cls: type[Vertex]) -> Vertex:
     from sigps.model.declaration import checked
 
     params = read_tables(cls, job.params, job.param_folders)
-    problems = []
+    known = {field.name for field in cls.declaration.params}
+    has = ", ".join(field.name for field in cls.declaration.params) or "none"
+    problems = [
+        f"{job.param_origins.get(name, 'params')}: {cls.__name__} has no parameter {name!r}{nearest(name, known)} "
+        f"It has: {has}"
+        for name in params
+        if name not in known
+    ]
     for field in cls.declaration.params:
         for value in [params[field.name]] if field.name in params else _values_of_runs(job, field):
             try:
@@ -152,7 +163,6 @@ def _program(job: JobConfig, cls: type[Vertex]) -> Vertex:
                 problems.append(f"{job.param_origins.get(field.name, 'many')}: {error}")
     if problems:
         raise ConfigError("\n  ".join([f"{job.name}: parameters are wrong", *problems]))
-    known = {field.name for field in cls.declaration.params}
     first = {
         name: 0 if values == "all" else values[0]
         for name, values in (job.many or {}).items()

@@ -248,10 +248,12 @@ def test_parameters_out_of_range_are_refused_before_the_graph_is_read(run: Run, 
     )
     (job.parent / "graph.txt").write_text("not a graph")
     for command in ("run", "plan"):
-        ended = run(command, job, "--set", "params.dangling=x")
+        ended = run(command, job, "--set", "params.dangling=x", "--set", "params.dampin=1")
         assert ended.code == 2
         assert ended.err.splitlines() == [
             f"error: {job}: parameters are wrong",
+            "  --set params.dampin=1: PageRank has no parameter 'dampin'; did you mean 'damping'? "
+            "It has: damping, iterations, tolerance, dangling",
             "  line 4: PageRank: damping=1.5 is not from 0 to 1",
             "  line 5: PageRank: iterations=-1 is not at least 0",
             "  --set params.dangling=x: PageRank: dangling='x' is none of 'redistribute', 'leak'",
