@@ -51,7 +51,7 @@ Their arguments and results; a tuple has one scalar for each element of what it 
                 offsets    [rows + 1] uint64 and targets [entries] uint32: gids, ascending in each row. The first rows
                            and entries are those of owned vertices, so an edge's position is an entry's, too.
                 marks      [num_vertices + 1] uint32 or uint64: scratch of one thread (kernels/cpu/neighbors.py);
-                           on a GPU a few bytes of one lane (kernels/cuda/warp_neighbors.py)
+                           on a GPU a few bytes of one lane (kernels/cuda/warp_neighbors.cuh)
                 reverse    [num_edges] int64: the entry of each edge in the row of its target
                 pending    [num_edges] for each of `edge_states`: compute() reads and writes those of its own edges
                 committed  [entries] for each of `edge_states`: as they were when the superstep began; read only

@@ -12,7 +12,6 @@ __all__ = [
     "FAULT_BITS",
     "FINISHED",
     "FRONTIER_BITS",
-    "FRONTIER_BOTH",
     "FRONTIER_DELIVERED",
     "FRONTIER_LISTS",
     "HUB_DEGREE",
@@ -46,7 +45,6 @@ NO_VERTEX = NO_LOAD = 0xFFFFFFFF
 FAULT_BITS, OF_SENDER = 24, 1 << 56
 HUB_DEGREE = 2048
 SMALL_BEFORE_SWITCH = 8
-NUM_TASK_COUNTERS = 16
 
 CONTROL, EDGES, LEASE, PACKED_ROWS, PEER, STATS, TILES = (
     structure(name).dtype for name in ("Control", "Edges", "Lease", "PackedRows", "Peer", "Stats", "Tiles")

@@ -80,7 +80,6 @@ def test_constants_are_those_of_cpp() -> None:
         "HUB_DEGREE": lease.HUB_DEGREE,
         "SMALL_BEFORE_SWITCH": lease.SMALL_BEFORE_SWITCH,
         "RUNNING": lease.RUNNING,
-        "NUM_TASK_COUNTERS": lease.NUM_TASK_COUNTERS,
         "PULL": direction.PULL,
         "PUSH": direction.PUSH,
         "SENDERS_NONE": arguments.SENDERS_NONE,
