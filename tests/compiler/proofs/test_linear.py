@@ -86,5 +86,5 @@ def test_others(program: Vertex, reason: str) -> None:
 
 
 def test_explain_says_so() -> None:
-    assert "linear: with stream(..., tolerance=...) its solution is followed" in explain(PageRank)
+    assert "linear: on one rank stream(..., tolerance=...) follows its solution" in explain(PageRank)
     assert "tolerance=..." not in explain(SSSP)

@@ -121,7 +121,7 @@ def test_any_data_frame(frame: Any, read: Any) -> None:
 
 
 def test_what_is_no_frame() -> None:
-    with pytest.raises(GraphError, match="a table of pyarrow, or a data frame, not dict"):
+    with pytest.raises(GraphError, match="a table of pyarrow, or of a data frame, not of dict"):
         Graph.from_dataframe(TABLE)
 
 

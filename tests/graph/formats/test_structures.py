@@ -381,7 +381,7 @@ class TestArrow:
             Graph.from_arrow(pyarrow.table(table), **options)
 
     def test_what_is_no_table(self):
-        with pytest.raises(GraphError, match="takes a table of pyarrow, or a data frame, not list"):
+        with pytest.raises(GraphError, match="a table of pyarrow, or of a data frame, not of list"):
             Graph.from_arrow([[1, 2]])
 
     def test_a_data_frame_whose_column_mixes_types_is_told_so(self):
