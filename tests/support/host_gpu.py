@@ -32,7 +32,7 @@ from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.launch import MEDIUM, NO_CLUSTER
 from sigps.engine.gpu.layout import lay_out
 from sigps.engine.gpu.placement import Placement
-from sigps.engine.gpu.variant import Variant
+from sigps.engine.gpu.variant import LeaseForm, Variant
 from sigps.group import Group
 from sigps.kernels.cpu.arguments import ACTIVE, RETIRED
 from sigps.kernels.cuda.abi import OVERFLOW, structure
@@ -442,20 +442,10 @@ def _move_rows(name: str, parameters: Any) -> None:
             moved[new] = values[old]
 
 
-def _load_variant(
-    program: VertexProgram,
-    columns: Any,
-    narrow: bool,
-    gpu: Gpu,
-    has_peers: bool,
-    goes_by_edge: bool,
-    has_tiles: bool,
-    *_: Any,
-    **__: Any,
-) -> Variant:
-    assert not has_peers
-    assert not goes_by_edge
-    assert not has_tiles
+def _load_variant(program: VertexProgram, columns: Any, narrow: bool, gpu: Gpu, form: LeaseForm) -> Variant:
+    assert not form.has_peers
+    assert not form.goes_by_edge
+    assert not form.has_tiles
     compiled = compile_for_cuda(program, dict(columns), narrow_ids=narrow, arch=gpu.arch)
     kernel: Any = _LeaseKernel(program, dict(columns), narrow)
     return Variant(compiled, kernel, MEDIUM, None, NO_CLUSTER, 1, 0)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import inspect
 import re
 import subprocess
 import tempfile
@@ -38,8 +37,7 @@ from sigps.device.cuda import Gpu
 from sigps.engine.gpu import packed_edges
 from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.launch import NO_CLUSTER, Cluster, Shape
-from sigps.engine.gpu.memory_plan import can_cluster
-from sigps.engine.gpu.variant import Packing, Variant
+from sigps.engine.gpu.variant import LeaseForm, Packing, Variant
 
 __all__ = ["run_leases_by_their_text"]
 
@@ -163,37 +161,23 @@ def _heads_kernel(gpu: Gpu, is_part: bool, is_fed: bool) -> Any:
 
 
 def _load_variant(
-    launched: list[str], program: VertexProgram, columns: Any, narrow: bool, gpu: Gpu, *ways: Any, **more: Any
+    launched: list[str], program: VertexProgram, columns: Any, narrow: bool, gpu: Gpu, form: LeaseForm
 ) -> Variant:
-    given = _parameters.bind(program, columns, narrow, gpu, *ways, **more)
-    given.apply_defaults()
-    how = given.arguments
-    packing: Packing = how["packing"]
-    has_tiles = how["has_tiles"]
-    for name in ("goes_by_edge", "in_pieces"):
-        assert not how[name]
+    assert not form.goes_by_edge
+    assert not form.in_pieces
     compiled = compile_for_cuda(program, dict(columns), narrow_ids=narrow, arch=gpu.arch)
-    is_alone = packing is Packing.NONE and not (how["has_peers"] or has_tiles)
-    has_cluster = how["is_mesh"] and can_cluster(compiled) and is_alone
-    macros = packing.macros(compiled, has_heads=how["has_heads"]) | (gpu_variant.FED if how["is_fed"] else {})
-    macros |= gpu_variant.PEERS if how["has_peers"] else {}
-    macros |= gpu_variant.TILES if has_tiles else {}
-    macros |= gpu_variant.TILE_COLUMNS if how["has_tile_columns"] else {}
+    has_cluster, macros = form.may_cluster(compiled), form.macros(compiled)
     with _one_at_a_time:
-        library = _library(
-            program, tuple(columns), narrow, how["has_turns"], has_cluster, tuple(macros.items())
-        )
+        library = _library(program, tuple(columns), narrow, has_cluster, tuple(macros.items()))
     lease: Any = _Kernel("run_lease", library, launched)
     few: Any = _Kernel("run_small_frontier", library, launched) if has_cluster else None
     cluster = Cluster(1, THREADS, MOST_MESSAGES, MOST_PLACES) if has_cluster else NO_CLUSTER
-    threads = THREADS_OF_TILES if has_tiles else THREADS
-    return Variant(compiled, lease, Shape(threads, 1), few, cluster, 1, 0, tile_bytes=int(has_tiles))
+    threads = THREADS_OF_TILES if form.has_tiles else THREADS
+    return Variant(compiled, lease, Shape(threads, 1), few, cluster, 1, 0, tile_bytes=int(form.has_tiles))
 
 
 _one_at_a_time = threading.Lock()
 """Of ranks that are threads: they compile the same."""
-
-_parameters = inspect.signature(gpu_variant.load_variant)
 
 
 class _Library:
@@ -244,7 +228,6 @@ def _library(
     program: VertexProgram,
     columns: tuple[tuple[str, np.dtype[Any]], ...],
     narrow: bool,
-    has_turns: bool,
     has_cluster: bool,
     more: tuple[tuple[str, str], ...],
 ) -> _Library:
@@ -257,7 +240,7 @@ def _library(
     functions.infer()
     source, can_fault = functions.source(layout, cuda._empty(program, layout.slots))
     defines = cuda._defines(program, layout, cuda._neutral(program, layout.slots), can_fault)
-    macros = {"SIGPS_THREADS": THREADS, "SIGPS_BLOCKS": 1, "SIGPS_DEBUG": 1, "SIGPS_TURNS": int(has_turns)}
+    macros = {"SIGPS_THREADS": THREADS, "SIGPS_BLOCKS": 1, "SIGPS_DEBUG": 1}
     macros["SIGPS_CLUSTER_THREADS"] = THREADS if has_cluster else 0
     entries = ["lease", *(["small_frontier"] if has_cluster else [])]
     macros |= dict(more)

@@ -21,7 +21,7 @@ from sigps.engine.gpu import peers
 from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.launch import MEDIUM, NO_CLUSTER
 from sigps.engine.gpu.peer_buffers import PeerBuffers
-from sigps.engine.gpu.variant import Variant
+from sigps.engine.gpu.variant import LeaseForm, Variant
 from sigps.kernels.cuda.lease import (
     CONTROL,
     FAULTED,
@@ -53,10 +53,8 @@ def use_host_as_peers(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setattr(peer_memory, "Opened", _opened)
     monkeypatch.setattr(peers, "peer_buffers", lambda exchange, purpose="run": PeerBuffers())
 
-    def load(
-        program: Any, columns: Any, narrow: bool, gpu: Any, has_peers: bool, *_: Any, **__: Any
-    ) -> Variant:
-        assert has_peers
+    def load(program: Any, columns: Any, narrow: bool, gpu: Any, form: LeaseForm) -> Variant:
+        assert form.has_peers
         compiled = compile_for_cuda(program, dict(columns), narrow_ids=narrow, arch=gpu.arch)
         kernel: Any = _PeerLease(program, dict(columns), narrow, meeting)
         return Variant(compiled, kernel, MEDIUM, None, NO_CLUSTER, 1, 0)

@@ -17,7 +17,7 @@ from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.launch import CLUSTER_DEGREE, SharedCache, num_blocks
 from sigps.engine.gpu.packed_edges import PackedGraph
 from sigps.engine.gpu.placement import Placement
-from sigps.engine.gpu.variant import Packing, Variant
+from sigps.engine.gpu.variant import LeaseForm, Packing, Variant
 from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import Subgraph
 
@@ -85,25 +85,25 @@ class PlacedProgram:
         """
         key = program, has_turns
         if key not in self._variants:
-            graph, tiles = self.graph, self.graph.tiles
             with spent_on("compile"), compiling:
-                self._variants[key] = gpu_variant.load_variant(
-                    program,
-                    self.columns,
-                    self.has_narrow_ids,
-                    self.gpu,
-                    self.has_peers,
-                    self.goes_by_edge,
-                    tiles is not None,
-                    self.packing,
-                    self.has_heads,
-                    has_turns,
-                    graph.most_out_edges <= CLUSTER_DEGREE,
-                    in_pieces=self.is_edited,
-                    has_tile_columns=tiles is not None and tiles.varies(program.edge_columns),
-                    is_fed=isinstance(graph, PackedGraph) and graph.packed.is_fed,
-                )
+                given = program, self.columns, self.has_narrow_ids, self.gpu
+                self._variants[key] = gpu_variant.load_variant(*given, self._form(program, has_turns))
         return self._variants[key]
+
+    def _form(self, program: VertexProgram, has_turns: bool) -> LeaseForm:
+        graph, tiles = self.graph, self.graph.tiles
+        return LeaseForm(
+            has_peers=self.has_peers,
+            goes_by_edge=self.goes_by_edge,
+            has_tiles=tiles is not None,
+            has_tile_columns=tiles is not None and tiles.varies(program.edge_columns),
+            packing=self.packing,
+            has_heads=self.has_heads,
+            is_fed=isinstance(graph, PackedGraph) and graph.packed.is_fed,
+            in_pieces=self.is_edited,
+            is_mesh=graph.most_out_edges <= CLUSTER_DEGREE,
+            has_turns=has_turns,
+        )
 
     def launch_shape(self, variant: Variant, lease: Any, num_at_once: int) -> tuple[int, SharedCache]:
         """Return how many blocks a launch has, and their shared-memory cache.

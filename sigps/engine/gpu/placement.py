@@ -28,7 +28,7 @@ from sigps.engine.gpu.rank_components import link_rank_components_ahead, may_hav
 from sigps.engine.gpu.spilled_edges import SpilledEdges
 from sigps.engine.gpu.spilling import Spilling, Stream, choose_spilling
 from sigps.engine.gpu.tiling import Tiles, Tiling, choose_tiling
-from sigps.engine.gpu.variant import Packing, link_variant_ahead
+from sigps.engine.gpu.variant import LeaseForm, Packing, link_variant_ahead
 from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.errors import ConfigError, DeviceError
@@ -289,9 +289,14 @@ class Placement:
         compiled = self._compiled()
         link_layout_ahead(self.gpu, may_have_tiles)
         for has_tiles in (False, True) if may_have_tiles else (False,):
-            given = compiled, self.gpu, self.has_peers, self.goes_by_edge, has_tiles
-            varies = has_tiles and not self._varying.isdisjoint(self.program.edge_columns)
-            link_variant_ahead(*given, self.subgraph.most_out_edges <= CLUSTER_DEGREE, varies)
+            form = LeaseForm(
+                has_peers=self.has_peers,
+                goes_by_edge=self.goes_by_edge,
+                has_tiles=has_tiles,
+                has_tile_columns=has_tiles and not self._varying.isdisjoint(self.program.edge_columns),
+                is_mesh=self.subgraph.most_out_edges <= CLUSTER_DEGREE,
+            )
+            link_variant_ahead(compiled, self.gpu, form)
         if self.can_wait and self.program.priority_form is not None:
             subgraph, value = self.subgraph, compiled.states[0].name
             takes_min = self.program.slots[0].op == "min"

@@ -35,6 +35,7 @@ __all__ = [
     "BY_EDGE",
     "FED",
     "PEERS",
+    "LeaseForm",
     "Packing",
     "Variant",
     "find_edge_obstacle",
@@ -91,6 +92,55 @@ class Packing(Enum):
         column = {"SIGPS_COLUMN": c_type(read[0])} if read else {}
         one_computes = {"SIGPS_BY_TEAM": "0"} if compiled.program.consumption is Consumption.LISTED else {}
         return {"SIGPS_PACKED": str(self.value), "SIGPS_EARLY_EXIT": "0"} | heads | column | one_computes
+
+
+@dataclass(frozen=True)
+class LeaseForm:
+    """How leases go over a partition, which their kernels are compiled for.
+
+    Attributes:
+        has_peers: Whether GPUs write into each other's memory.
+        goes_by_edge: Whether the run goes by the edge schedule.
+        has_tiles: Whether in-edges lie in tiles and rows.
+        has_tile_columns: Whether edges in tiles have columns whose values differ.
+        packing: Whether in-edges stay packed, and how the run goes over them.
+        has_heads: Whether their rows have heads on the device.
+        is_fed: Whether some packed pages stay on disk.
+        in_pieces: Whether every row of in-edges lies in one piece, also those that a thread takes.
+        is_mesh: Whether no vertex has more out-edges than a cluster takes.
+        has_turns: Whether leases end by the clock, and leave states by gid.
+    """
+
+    has_peers: bool = False
+    goes_by_edge: bool = False
+    has_tiles: bool = False
+    has_tile_columns: bool = False
+    packing: Packing = Packing.NONE
+    has_heads: bool = False
+    is_fed: bool = False
+    in_pieces: bool = False
+    is_mesh: bool = False
+    has_turns: bool = False
+
+    def shape(self, compiled: CudaProgram) -> Shape:
+        """Return the blocks of a lease."""
+        if self.goes_by_edge:
+            return MEDIUM
+        return WIDE if self.has_tiles or self.packing is not Packing.NONE else shape_of(compiled)
+
+    def may_cluster(self, compiled: CudaProgram) -> bool:
+        """Tell whether a cluster may run small supersteps: meshes have some, and the kernel is a third of a link."""
+        is_alone = not (self.has_peers or self.goes_by_edge or self.has_tiles)
+        is_plain = is_alone and self.packing is Packing.NONE
+        return self.is_mesh and is_plain and can_cluster(compiled)
+
+    def macros(self, compiled: CudaProgram) -> dict[str, str]:
+        """Return what `kernels/cuda/lease.cu` is compiled with, beside the shapes of blocks and clusters."""
+        macros = PEERS if self.has_peers else {}
+        macros = macros | (BY_EDGE if self.goes_by_edge else TILES if self.has_tiles else {})
+        macros |= TILE_COLUMNS if self.has_tile_columns else {}
+        macros |= self.packing.macros(compiled, has_heads=self.has_heads) | (FED if self.is_fed else {})
+        return macros | (IN_PIECES if self.in_pieces else {}) | (TURNS if self.has_turns else {})
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,51 +209,19 @@ class Variant:
 
 
 @functools.lru_cache(maxsize=64)
-def link_variant_ahead(
-    compiled: CudaProgram,
-    gpu: Gpu,
-    has_peers: bool,
-    goes_by_edge: bool,
-    has_tiles: bool,
-    is_mesh: bool,
-    has_tile_columns: bool = False,
-) -> None:
+def link_variant_ahead(compiled: CudaProgram, gpu: Gpu, form: LeaseForm) -> None:
     """Begin to link what `load_variant` is going to ask for; once a process."""
-    given = compiled, gpu.arch, has_peers, goes_by_edge, has_tiles
-    *_, macros = _made_of(*given, is_mesh=is_mesh, has_tile_columns=has_tile_columns)
+    *_, macros = _shapes_and_macros(compiled, gpu.arch, form)
     link_ahead("lease", gpu.arch, {**compiled.defines, **macros}, compiled.functions)
 
 
-def _made_of(
-    compiled: CudaProgram,
-    arch: str,
-    has_peers: bool,
-    goes_by_edge: bool,
-    has_tiles: bool,
-    packing: Packing = Packing.NONE,
-    has_heads: bool = False,
-    has_turns: bool = False,
-    is_mesh: bool = False,
-    in_pieces: bool = False,
-    has_tile_columns: bool = False,
-    is_fed: bool = False,
+def _shapes_and_macros(
+    compiled: CudaProgram, arch: str, form: LeaseForm
 ) -> tuple[Shape, Cluster, dict[str, str]]:
-    """Return the shape of a variant's blocks, its cluster, and the macros of its kernels.
-
-    A third of what is linked is the small-frontier kernel, which meshes need.
-    """
-    is_packed = packing is not Packing.NONE
-    shape = MEDIUM if goes_by_edge else WIDE if has_tiles or is_packed else shape_of(compiled)
-    has_cluster = (
-        is_mesh and can_cluster(compiled) and not (has_peers or goes_by_edge or has_tiles or is_packed)
-    )
-    cluster = choose_cluster(arch) if has_cluster else NO_CLUSTER
-    macros = shape.macros() | cluster.macros() | (PEERS if has_peers else {})
-    macros |= BY_EDGE if goes_by_edge else TILES if has_tiles else {}
-    macros |= TILE_COLUMNS if has_tile_columns else {}
-    macros |= packing.macros(compiled, has_heads=has_heads) | (FED if is_fed else {})
-    macros |= IN_PIECES if in_pieces else {}
-    return shape, cluster, macros | (TURNS if has_turns else {})
+    """Return the shape of a variant's blocks, its cluster, and the macros of its kernels."""
+    shape = form.shape(compiled)
+    cluster = choose_cluster(arch) if form.may_cluster(compiled) else NO_CLUSTER
+    return shape, cluster, shape.macros() | cluster.macros() | form.macros(compiled)
 
 
 @functools.lru_cache(maxsize=64)
@@ -212,16 +230,7 @@ def load_variant(
     columns: tuple[tuple[str, np.dtype[Any]], ...],
     narrow: bool,
     gpu: Gpu,
-    has_peers: bool,
-    goes_by_edge: bool,
-    has_tiles: bool = False,
-    packing: Packing = Packing.NONE,
-    has_heads: bool = False,
-    has_turns: bool = False,
-    is_mesh: bool = False,
-    in_pieces: bool = False,
-    has_tile_columns: bool = False,
-    is_fed: bool = False,
+    form: LeaseForm,
 ) -> Variant:
     """Compile a program, link it into the kernels, and load these.
 
@@ -230,41 +239,19 @@ def load_variant(
         columns: Names and types of the graph's columns.
         narrow: Whether ids are kept in 32 bits.
         gpu: The GPU; the current one.
-        has_peers: Whether GPUs write into each other's memory.
-        goes_by_edge: Whether the run goes by the edge schedule.
-        has_tiles: Whether in-edges lie in tiles and rows.
-        packing: Whether they stay packed, and how the run goes over them.
-        has_heads: Whether their rows have heads on the device.
-        has_turns: Whether leases end by the clock, and leave states by gid.
-        is_mesh: Whether no vertex has more out-edges than a cluster takes.
-        in_pieces: Whether every row of in-edges lies in one piece, also those that a thread takes.
-        has_tile_columns: Whether edges in tiles have columns whose values differ.
-        is_fed: Whether some packed pages stay on disk.
+        form: How leases go over the partition.
 
     Raises:
         DeviceError: If the edge schedule cannot run it, or it cannot be compiled.
     """
     compiled = compile_for_cuda(program, dict(columns), narrow_ids=narrow, arch=gpu.arch)
-    obstacle = find_edge_obstacle(compiled, gpu.arch) if goes_by_edge else None
+    obstacle = find_edge_obstacle(compiled, gpu.arch) if form.goes_by_edge else None
     if obstacle is not None:
         raise DeviceError(
             f"{program.name} cannot run with schedule='edge' on device='cuda': it has {obstacle}. "
             "Use schedule='vertex', or device='cpu'"
         )
-    shape, cluster, macros = _made_of(
-        compiled,
-        gpu.arch,
-        has_peers,
-        goes_by_edge,
-        has_tiles,
-        packing,
-        has_heads,
-        has_turns,
-        is_mesh,
-        in_pieces,
-        has_tile_columns,
-        is_fed,
-    )
+    shape, cluster, macros = _shapes_and_macros(compiled, gpu.arch, form)
     module = Module(link(compiled, "lease", gpu.arch, macros))
     if compiled.has_open_loops:
         connect(module, gpu)
@@ -273,7 +260,7 @@ def load_variant(
     kernel.allow_shared_bytes(shared_bytes)
     blocks_per_sm = kernel.blocks_per_sm(shape.threads, shared_bytes)
     few, cluster = _cluster(module, cluster, gpu)
-    size = segment_size(record_bytes_of(compiled), gpu.shared_bytes) if has_tiles else 0
+    size = segment_size(record_bytes_of(compiled), gpu.shared_bytes) if form.has_tiles else 0
     tile_bytes = shared_bytes_of(size, record_bytes_of(compiled))
     assert tile_bytes <= max(shared_bytes, 0), "what kernels declare leaves no room for a segment"
     return Variant(compiled, kernel, shape, few, cluster, blocks_per_sm, shared_bytes, tile_bytes)
