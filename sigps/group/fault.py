@@ -44,4 +44,4 @@ class Fault:
         """
         if last_log:
             return f"{self}. The last log is {last_log}: continue with --resume"
-        return f"{self}. No log was written; `checkpoint: {{dir: log, every: 10}}` keeps one."
+        return f"{self}. No log was written yet; `checkpoint: {{dir: log, every: 10}}` writes one every 10 supersteps."

@@ -69,8 +69,6 @@ def test_what_counts_as_a_fault(reports: tuple[Report, ...], options: dict[str, 
 
 def test_a_fault_says_from_where_to_go_on() -> None:
     fault = Fault(0, "a", "in superstep 5", "died")
-    assert (
-        fault.describe(None)
-        == f"{fault}. No log was written; `checkpoint: {{dir: log, every: 10}}` keeps one."
-    )
+    says = "No log was written yet; `checkpoint: {dir: log, every: 10}` writes one every 10 supersteps."
+    assert fault.describe(None) == f"{fault}. {says}"
     assert fault.describe("log/40") == f"{fault}. The last log is log/40: continue with --resume"
