@@ -60,7 +60,6 @@ class RankedRoundsRun(OnRanks):
             graph,
             threads,
             found.rounds,
-            deterministic=given.deterministic,
             rows=self._rows,
             follower=self._measures,
             ranks_here=ranks_here(graph),

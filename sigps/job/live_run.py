@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LaterIds", "LiveFields", "LiveRun", "live_run"]
 
+_MOST_VERTICES = 1 << 32
+"""Of a graph on several ranks where rounds go on: they name vertices of all ranks by 32 bits."""
+
 
 class LiveRun:
     """A program that goes on from version to version.
@@ -396,6 +399,8 @@ def live_run(
 
         threads = Threads(made.manager.num_threads)
         if found.rounds is not None:
+            if graph.num_vertices > _MOST_VERTICES:
+                return None, f"on several ranks rounds go on among {_MOST_VERTICES:,} vertices at most"
             return RankedRoundsRun(made, graph, threads, found, options), found.why
         return RankedRun(made, threads, found, options), found.why
     engine, threads, measures = _engine_of(made, found, tolerance)
@@ -471,16 +476,8 @@ def _engine_of(
         code = made.executable.code
         engine = LinearEngine(code, context.params(), subgraph, threads, found.linear, tolerance)
     elif found.rounds is not None:
-        code, deterministic = made.executable.code, options.deterministic
-        engine = RoundsEngine(
-            code,
-            context.params(),
-            subgraph,
-            threads,
-            found.rounds,
-            deterministic=deterministic,
-            measures=measures,
-        )
+        code = made.executable.code
+        engine = RoundsEngine(code, context.params(), subgraph, threads, found.rounds, measures=measures)
     else:
         all_send = replace(subgraph, out_degrees=np.maximum(subgraph.out_degrees, 1))
         given = made.executable.code, context.params(), all_send, exchange, threads

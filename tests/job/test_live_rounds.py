@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,13 +11,14 @@ import pytest
 from histories import History, drawn, histories
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from round_programs import Denser, Mixture
+from round_programs import Denser, Halves, Mixture
 from thread_group import ThreadGroup, run_ranks
 
 import sigps
 from sigps import Graph, Param, SigpsError, State, Updates, Vertex, neighbor_links
 from sigps.apps import CDLP, HeatDiffusion, PageRank, WeightedLabels
 from sigps.engine.cpu import rank_rows, rounds
+from sigps.job import live_run
 
 Told = tuple[dict[str, Any], list[Any], str, str, list[Any]]
 
@@ -297,17 +299,13 @@ def test_what_is_kept_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "supersteps take " in found[1][3]
 
 
-class Halves(Vertex, message=int):
-    """Divides by what only some graphs make 0."""
-
-    value: State[int] = 0
-
-    def compute(self, messages):
-        self.value = 12 // (3 - sum(messages))
-        if self.superstep < 1:
-            self.send_to_neighbors(1)
-        else:
-            self.vote_to_halt()
+def test_more_vertices_than_rounds_name_run_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_run, "_MOST_VERTICES", 9)
+    graph = functools.partial(Graph.from_edges, range(9), range(1, 10), directed=False)
+    found = streamed(CDLP(), graph, [Updates(([0], [5]))], 2)
+    assert found[1][2:4] == ("full", "on several ranks rounds go on among 9 vertices at most")
+    monkeypatch.setattr(live_run, "_MOST_VERTICES", 10)
+    assert streamed(CDLP(), graph, [Updates(([0], [5]))], 2)[1][2] == "incremental"
 
 
 @pytest.mark.parametrize("guard", ["incremental", "full"])

@@ -9,10 +9,10 @@ import pytest
 from histories import History, drawn, histories
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from round_programs import Denser, Mixture
+from round_programs import Denser, Halves, Mixture
 
 import sigps
-from sigps import ComputeError, Graph, GraphError, State, Vertex
+from sigps import ComputeError, Graph, GraphError, Vertex
 from sigps.apps import CDLP, LCC, HeatDiffusion, PageRank, Triangles, WeightedLabels
 from sigps.engine.cpu import measures, rounds
 
@@ -127,19 +127,6 @@ def test_measures_after_a_refused_batch_and_with_given_values() -> None:
         result = live.apply(inserts=([0], [2]))
         assert (result.path, result["links"].tolist()) == ("incremental", [1, 2, 3, 4])
         assert result["neighbors"].tolist() == [3, 2, 3, 2]
-
-
-class Halves(Vertex, message=int):
-    """Divides by what only some graphs make 0."""
-
-    value: State[int] = 0
-
-    def compute(self, messages):
-        self.value = 12 // (3 - sum(messages))
-        if self.superstep < 1:
-            self.send_to_neighbors(1)
-        else:
-            self.vote_to_halt()
 
 
 def test_after_an_error_batches_run_in_full() -> None:

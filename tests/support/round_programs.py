@@ -41,3 +41,16 @@ class Denser(Vertex, message=int):
         else:
             self.denser = max(messages, default=0) - self.near
             self.vote_to_halt()
+
+
+class Halves(Vertex, message=int):
+    """Divides by what only some graphs make 0."""
+
+    value: State[int] = 0
+
+    def compute(self, messages):
+        self.value = 12 // (3 - sum(messages))
+        if self.superstep < 1:
+            self.send_to_neighbors(1)
+        else:
+            self.vote_to_halt()

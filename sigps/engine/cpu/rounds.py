@@ -77,7 +77,6 @@ class RoundsEngine:
         subgraph: The partition, of all vertices.
         threads: Threads that run the loops.
         claim: What the compiler proved.
-        deterministic: Whether aggregators are summed exactly.
         measures: The measures of the graph that states begin with; None where none does.
 
     Attributes:
@@ -98,7 +97,6 @@ class RoundsEngine:
         threads: Threads,
         claim: Rounds,
         *,
-        deterministic: bool,
         measures: Measures | None = None,
     ) -> None:
         self._measures, self.gives_up = measures, measures is not None
@@ -117,7 +115,6 @@ class RoundsEngine:
         self._constant = self._full_states()
         self._given, self._dropped = self._contributions(), self._contributions()
         self._cells = self.aggregates.values  # which compute() does not read
-        self._deterministic = deterministic
         self._rounds: list[KeptRound] = []
         self._last: Arrays = ()
         self._tables: list[tuple[KeyTable, int]] = []

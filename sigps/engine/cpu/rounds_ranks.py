@@ -46,12 +46,11 @@ class RankedRoundsEngine(RoundsEngine):
     """An engine of a program in rounds on one of several ranks. Verbs are collective.
 
     Args:
-        native: As of `RoundsEngine`, and so are `params`, `threads` and `deterministic`.
+        native: As of `RoundsEngine`, and so are `params` and `threads`.
         params: See there.
         graph: The graph; a rank has the vertices whose rows it has.
         threads: See there.
         claim: See there.
-        deterministic: See there.
         rows: The rows of these vertices; None where the program sends nothing, and reads no row.
         follower: The measures of these vertices that states begin with; None where none does.
         ranks_here: How many ranks share this host's memory.
@@ -67,7 +66,6 @@ class RankedRoundsEngine(RoundsEngine):
         threads: Threads,
         claim: Rounds,
         *,
-        deterministic: bool,
         rows: RankRows | None,
         follower: RankedMeasures | None,
         ranks_here: int = 1,
@@ -80,8 +78,7 @@ class RankedRoundsEngine(RoundsEngine):
         self._error: ComputeError | None = None
         self._batch: tuple[Graph, NDArray[np.int64], NDArray[np.int64]] | None = None
         self.subgraph = _vertices_of(graph, rows)
-        given = native, params, self.subgraph, threads, claim
-        super().__init__(*given, deterministic=deterministic, measures=follower)
+        super().__init__(native, params, self.subgraph, threads, claim, measures=follower)
 
     def fields(self) -> dict[str, NDArray[Any]]:
         """Return copies of all state fields, [num_owned] each in ascending order of gids."""

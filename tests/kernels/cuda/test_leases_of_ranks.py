@@ -25,8 +25,6 @@ from sigps.engine.gpu.tiling import Tiling, record_bytes_of
 from sigps.graph.formats.packed_store import save_packed
 from sigps.job import streaming
 
-pytest.importorskip("cuda.core", reason="needs cuda-core: pip install 'sigps[cuda-link]'")
-
 
 def use_ranks(monkeypatch: pytest.MonkeyPatch, ranks: int, transport: str, blocks: int) -> list[str]:
     """Let `device="cuda"` be this process for so many ranks; returns the kernels that are launched."""
