@@ -17,6 +17,7 @@ from sigps.system.master import GIGABYTES_PER_SECOND_OF_A_CORE
 __all__ = [
     "PAYS",
     "Device",
+    "core_seconds",
     "cpu_cores",
     "crossing_seconds",
     "dense_seconds",
@@ -138,8 +139,11 @@ def crossing_seconds(streamed: int, arcs: int) -> float:
     >>> [round(crossing_seconds(*given) * 1e3, 1) for given in ((821_623_424, 520_754_718), (0, 520_754_718))]
     [17.1, 6.1]
     """
-    return max(1e-3 + streamed / 51e9 if streamed else 0.0, arcs / 85e9)
+    return max(_BEFORE_CROSSING + streamed / 51e9 if streamed else 0.0, arcs / 85e9)
 
+
+_BEFORE_CROSSING = 1e-3
+"""Seconds of a superstep in which nothing crosses yet, or no more."""
 
 PAYS = 1.1
 """How many times faster cores would have to make a GPU that streams, to be worth a queue that both draw pages from."""
@@ -148,9 +152,7 @@ PAYS = 1.1
 def gain_of_cores(streamed: int, arcs: int, record_bytes: int, num_cores: int) -> float:
     """Predict how many times faster a GPU's superstep would be at best, if cores of its host pulled some of the pages.
 
-    At best: what crosses for it, all records there and those of the cores' vertices back, takes no time. Measured on a
-    core of an AMD EPYC (`scripts/bench/cores_beside_gpu.py`): 2.6, 3.4, 5.4, 5.9, 6.9 and 8.8 ns an arc of kron-20, 22,
-    24, 26, 27 and 28, with records of 4 bytes.
+    At best: what crosses for it, all records there and those of the cores' vertices back, takes no time.
 
     Args:
         streamed: Packed bytes that cross to the GPU; cores gain nothing where none do.
@@ -163,8 +165,22 @@ def gain_of_cores(streamed: int, arcs: int, record_bytes: int, num_cores: int) -
     """
     if not streamed or not arcs:
         return 1.0
-    of_a_core = max(2e-9, 2.5e-9 + 0.7e-9 * math.log2(max(1, record_bytes) / (4 << 20)))
-    return 1 + crossing_seconds(streamed, arcs) / arcs * num_cores / of_a_core
+    seconds = crossing_seconds(streamed, arcs)
+    fixed = min(_BEFORE_CROSSING, seconds)
+    pulled = arcs / max(seconds - fixed, 1e-9) + num_cores / core_seconds(record_bytes)
+    return seconds / (fixed + arcs / pulled)
+
+
+def core_seconds(record_bytes: int) -> float:
+    """Predict what a core takes to pull an arc of packed pages.
+
+    Measured on a core of an AMD EPYC (`scripts/bench/cores_beside_gpu.py`): 2.6, 3.4, 5.4, 5.9, 6.9 and 8.8 ns of
+    kron-20, 22, 24, 26, 27 and 28, with records of 4 bytes.
+
+    Args:
+        record_bytes: Of the records of all vertices.
+    """
+    return max(2e-9, 2.5e-9 + 0.7e-9 * math.log2(max(1, record_bytes) / (4 << 20)))
 
 
 def search_seconds(

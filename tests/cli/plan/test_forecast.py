@@ -124,7 +124,7 @@ def test_auto_is_what_this_machine_would_choose(tmp_path: Path) -> None:
         (
             13_714_200_000,
             32,
-            "32 cores of its host pull.* 1.13 times as fast at best, but sharing pages is not built",
+            "32 cores of its host pull.* 1.12 times as fast at best, but sharing pages is not built",
         ),
     ],
 )
