@@ -46,7 +46,8 @@ def _link_building() -> None:
     from sigps.device.cuda import find_gpu
     from sigps.device.linking import link_kernel
 
-    link_kernel("building", find_gpu().arch)
+    for file in ("building", "drawing"):
+        link_kernel(file, find_gpu().arch)
 
 
 def _graphs() -> list[tuple[Graph, _Directions]]:

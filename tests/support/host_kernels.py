@@ -72,9 +72,9 @@ inline void store_to_host(uint32_t *at, uint32_t value) { __atomic_store_n(at, v
 """What they call where the host writes while they run."""
 
 
-def host_kernels(file: str, macros: Mapping[str, str]) -> dict[str, Any]:
-    """Return the kernels of a file by name, with the `launch` of `device.cuda.Kernel`."""
-    library = _library(file, tuple(sorted((macros | {"SIGPS_THREADS": str(THREADS)}).items())))
+def host_kernels(file: str, macros: Mapping[str, str], threads: int = THREADS) -> dict[str, Any]:
+    """Return the kernels of a file by name, with the `launch` of `device.cuda.Kernel`: a block of so many threads."""
+    library = _library(file, tuple(sorted((macros | {"SIGPS_THREADS": str(threads)}).items())))
     return {
         name: SimpleNamespace(launch=_launcher(library, name)) for name in kernels_of(text_of(f"{file}.cu"))
     }

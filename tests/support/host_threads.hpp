@@ -5,6 +5,7 @@
 #include <cmath>
 #include <csetjmp>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <ucontext.h>
@@ -136,6 +137,12 @@ template <class T>
 static T __shfl_down_sync(uint32_t, T value, uint32_t distance) {
   return from_lane(value, min(threadIdx.x % 32 + distance, 31u));
 }
+template <class T>
+static T __shfl_up_sync(uint32_t, T value, uint32_t distance) {
+  uint32_t lane = threadIdx.x % 32;
+  return from_lane(value, lane < distance ? lane : lane - distance);
+}
+static uint32_t __activemask() { abort(); } // fibers do not know who is beside them
 static uint32_t __ballot_sync(uint32_t, bool value) {
   exchanged[threadIdx.x] = value;
   __syncwarp();

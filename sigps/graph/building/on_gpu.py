@@ -109,23 +109,36 @@ def rows_on_gpu(
     return rows, num_loops
 
 
-def rows_of_keys(keys: Any, gpu: Gpu, num_rows: int, *, drops_repeats: bool) -> tuple[Any, Any, int]:
-    """Return the rows of sorted keys, on the device: their offsets, [num_rows + 1], their targets, and the repeats.
+def rows_of_keys(
+    keys: Any, gpu: Gpu, num_rows: int, *, first_row: int = 0, drops_repeats: bool
+) -> tuple[Any, Any, tuple[int, int]]:
+    """Return the rows of sorted keys, on the device: their offsets, [num_rows + 1], and their targets.
+
+    Then the repeats, and self-loops among them.
 
     Args:
         keys: [edges], uint64: the row in the high half.
         gpu: The current GPU.
         num_rows: The number of rows.
+        first_row: The gid of row 0; only self-loops are counted by it.
         drops_repeats: Keep the first of equal edges only.
     """
     given: dict[str, bool] = {"drops_repeats": drops_repeats, "wants_places": False}
-    targets, begins, _, (last_row, num_repeats, _) = _kept(keys, gpu, keys.size, num_rows, **given)
+    found = _kept(keys, gpu, keys.size, num_rows, first_row=first_row, **given)
+    targets, begins, _, (last_row, *repeats) = found
     fill_with(begins[last_row + 1 :], np.uint64(targets.size).tobytes())
-    return begins, targets, num_repeats
+    return begins, targets, (repeats[0], repeats[1])
 
 
 def _kept(
-    stored: Any, gpu: Gpu, count: int, num_rows: int, *, drops_repeats: bool, wants_places: bool
+    stored: Any,
+    gpu: Gpu,
+    count: int,
+    num_rows: int,
+    *,
+    first_row: int = 0,
+    drops_repeats: bool,
+    wants_places: bool,
 ) -> tuple[Any, Any, Any, tuple[int, int, int]]:
     """Return what is kept of the first of sorted keys: targets, where rows begin up to the last one, and places.
 
@@ -136,7 +149,7 @@ def _kept(
     tiles = -(-count // _TILE)
     counts, repeats = cupy.empty(max(tiles, 1), np.uint64), cupy.zeros(2, np.uint64)
     sizes = np.uint64(count), np.uint8(drops_repeats)
-    launch(gpu, "count_kept_block_mapped", count, stored, *sizes, counts, repeats)
+    launch(gpu, "count_kept_block_mapped", count, stored, *sizes, np.uint64(first_row), counts, repeats)
     kept_of = counts.get()[:tiles]
     ends = np.cumsum(kept_of, dtype=np.uint64)
     num_kept = int(ends[-1]) if tiles else 0

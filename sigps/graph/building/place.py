@@ -1,7 +1,8 @@
-"""Where one process builds a graph: on its CPU cores or on a GPU, with equal results."""
+"""Where a graph is built: on CPU cores or on GPUs, with equal results."""
 
 from __future__ import annotations
 
+import platform
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,12 +10,12 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from sigps.errors import GraphError
-from sigps.group import Group
+from sigps.group import Group, together
 
 if TYPE_CHECKING:
     from sigps.device.cuda import Gpu
 
-__all__ = ["BuildDevice", "building_on", "bytes_to_build", "gpu_for"]
+__all__ = ["BuildDevice", "building_on", "bytes_to_build", "gpu_for", "gpu_of_rank"]
 
 BuildDevice = Literal["auto", "cpu", "cuda"]
 """`"cpu"`: CPU cores. `"cuda"`: the GPU, for MIN_EDGES and more that fit its memory. `"auto"`: the same where there is
@@ -62,7 +63,7 @@ def gpu_for(
     Args:
         num_edges: Edges as given.
         columns: Theirs.
-        group: The ranks; several build on their CPU cores.
+        group: The ranks; several build on their CPU cores what they are given (`gpu_of_rank`).
         symmetric: Whether edges are stored in both directions.
         holder: The GPU in whose memory the edges are already.
         are_rows: Whether they lie in rows, which are to be transposed.
@@ -81,6 +82,43 @@ def gpu_for(
         return None
     gpu = cuda.find_gpu(holder or 0)
     return gpu if bytes_to_build(num_edges, columns, symmetric=symmetric) <= cuda.free_bytes() else None
+
+
+def gpu_of_rank(num_edges: int, group: Group) -> tuple[Gpu, int] | None:
+    """Return the GPU on which this rank builds its rows, and make it the current one; then its bytes for this rank.
+
+    Ranks of a host take its GPUs in turn, and share what is free of one that several take. None on all ranks: CPU cores
+    build the graph, since that is asked for, it is small, or a rank has no GPU. Collective.
+
+    Args:
+        num_edges: Edges as given, of all ranks.
+        group: The ranks.
+
+    Raises:
+        DeviceError: If a GPU is asked for and cannot be used; says why. Other ranks raise a `GraphError`.
+    """
+    if num_edges < MIN_EDGES:
+        return None
+    device, host = _chosen.get(), platform.node()
+    pays_soon = device == "cuda" or "cupy" in sys.modules
+    can_pay = device != "cpu" and num_edges >= (MIN_EDGES if pays_soon else MIN_EDGES_COLD)
+    ranks: list[Any] = group.all_gather([host, can_pay])
+    if not all(can for _, can in ranks):
+        return None
+    from sigps.device import cuda
+
+    def find() -> Gpu | None:
+        if device == "auto" and cuda.what_is_missing():
+            return None
+        gpu = cuda.find_gpu([on for on, _ in ranks[: group.rank]].count(host))
+        cuda.free_bytes()  # prepares the GPU for this process, which takes memory, too
+        return gpu
+
+    gpu = together(find, group)
+    found: list[Any] = group.all_gather(None if gpu is None else [host, gpu.bus_id])
+    if gpu is None or None in found:
+        return None
+    return gpu, cuda.free_bytes() // found.count([host, gpu.bus_id])
 
 
 def bytes_to_build(num_edges: int, columns: Mapping[str, Any], *, symmetric: bool) -> int:

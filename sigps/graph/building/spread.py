@@ -13,7 +13,7 @@ from sigps.graph.building.edges import EdgeBuffer, EdgeChunk, KeyForm, mirror
 from sigps.graph.building.numbering import Numbering, Share, translated
 from sigps.group import Group, split_by_rank
 
-__all__ = ["balance_rows", "send_to_rows"]
+__all__ = ["balance_rows", "balanced_bounds", "bins_of", "send_to_rows"]
 
 
 def balance_rows(
@@ -24,19 +24,39 @@ def balance_rows(
     A row takes 8 bytes, an edge 4. They are counted in at most 2**17 bins of rows. Collective.
     """
     num_vertices = numbering.num_vertices
-    shift = max(0, max(num_vertices - 1, 0).bit_length() - _MAX_BINS.bit_length() + 1)
-    num_bins = -(-num_vertices // (1 << shift))
-    cost = np.zeros(num_bins, dtype=np.int64)
+    shift, num_bins = bins_of(num_vertices)
+    ends = np.zeros(num_bins, dtype=np.int64)
     num_loops = 0
     for _, sources, targets in translated(share, numbering):
         num_loops += int(np.count_nonzero(sources == targets))
-        for ends in (sources,) if directed else (sources, targets):
-            cost += np.bincount((ends >> ends.dtype.type(shift)).astype(np.int64), minlength=num_bins)
-    cost = group.all_reduce(cost, "sum") + 2 * (1 << shift)
-    until = np.cumsum(cost)
-    goals = np.arange(1, group.size) * (int(until[-1]) if num_bins else 0) / group.size
+        for those in (sources,) if directed else (sources, targets):
+            ends += np.bincount((those >> those.dtype.type(shift)).astype(np.int64), minlength=num_bins)
+    return num_loops, balanced_bounds(group.all_reduce(ends, "sum"), num_vertices, group.size)
+
+
+def bins_of(num_vertices: int) -> tuple[int, int]:
+    """Return the bits by which a row is shifted to its bin, and the number of bins.
+
+    >>> bins_of(1 << 20)
+    (4, 65536)
+    """
+    shift = max(0, max(num_vertices - 1, 0).bit_length() - _MAX_BINS.bit_length() + 1)
+    return shift, -(-num_vertices // (1 << shift))
+
+
+def balanced_bounds(ends: NDArray[np.int64], num_vertices: int, size: int) -> NDArray[np.int64]:
+    """Return row bounds that give all ranks about the same bytes; but for the last one, they are bounds of bins.
+
+    Args:
+        ends: [bins], edges with a row there, self-loops in both directions where edges are.
+        num_vertices: Of the graph.
+        size: How many ranks there are.
+    """
+    shift, num_bins = bins_of(num_vertices)
+    until = np.cumsum(ends + 2 * (1 << shift))
+    goals = np.arange(1, size) * (int(until[-1]) if num_bins else 0) / size
     inner = np.minimum((np.searchsorted(until, goals) + 1) << shift, num_vertices)
-    return num_loops, np.array([0, *inner.tolist(), num_vertices])
+    return np.array([0, *inner.tolist(), num_vertices])
 
 
 def send_to_rows(

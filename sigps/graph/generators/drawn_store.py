@@ -8,26 +8,21 @@ graph that `generate` returns, byte for byte but for the report's times.
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.account import spent_on
-from sigps.device.cuda import Gpu, Module
-from sigps.device.linking import link_kernel
+from sigps.device.cuda import Gpu
 from sigps.device.transfers import bring, send
 from sigps.errors import DeviceError
-from sigps.graph import random_bits as rb
-from sigps.graph.building.on_gpu import rows_of_keys
 from sigps.graph.degrees import degree_order
 from sigps.graph.formats.packed_store import write_packed
 from sigps.graph.formats.store_folders import StorePath
 from sigps.graph.formats.store_header import Packing, StoredArray, StoreHeader
+from sigps.graph.generators.drawing import PIECE_ARCS, Drawing, join_ranges, launch_drawing
 from sigps.graph.generators.edge_streams import EdgeStream
 from sigps.graph.packing.packer import PackableRows, Page
 from sigps.graph.packing.table import chains, cut_rows
@@ -35,9 +30,6 @@ from sigps.graph.report import LoadReport
 from sigps.group import Alone
 
 __all__ = ["obstacle_to_pieces", "write_drawn"]
-
-PIECE_ARCS = 1 << 30
-"""Of a piece at most, repeats among them: they take 24 bytes each of the GPU's memory, 28 with weights."""
 
 _MOST_RANGES = 1024  # whose arcs are counted at once
 
@@ -71,7 +63,7 @@ def write_drawn(stream: EdgeStream, path: StorePath, gpu: Gpu, *, piece_arcs: in
     """
     import cupy
 
-    started, drawing = time.perf_counter(), _Drawing(stream, gpu)
+    started, drawing = time.perf_counter(), Drawing(stream, gpu)
     try:
         rows = _DrawnRows(drawing, piece_arcs)
         report = LoadReport(
@@ -117,71 +109,6 @@ def write_drawn(stream: EdgeStream, path: StorePath, gpu: Gpu, *, piece_arcs: in
         cupy.get_default_memory_pool().free_all_blocks()
 
 
-class _Drawing:
-    """A recursive matrix, and what its kernels take.
-
-    Attributes:
-        num_loops: Self-loops among its edges, when they have been counted.
-    """
-
-    def __init__(self, stream: EdgeStream, gpu: Gpu) -> None:
-        import cupy
-
-        matrix = stream.matrix
-        assert matrix is not None
-        self.stream, self.gpu, self.num_loops = stream, gpu, 0
-        self._keys = cupy.asarray(matrix.round_keys)
-        drawn = np.uint64(stream.num_edges), np.uint32(matrix.scale), *matrix.thresholds
-        by = np.uint64(rb.seed_key(matrix.seed)), self._keys, np.uint32(self._keys.size)
-        self._given = *drawn, *by
-
-    def count(self, bounds: NDArray[np.int64], numbers: Any) -> NDArray[np.int64]:
-        """Return what is stored in ranges of rows, repeats among it.
-
-        Args:
-            bounds: [ranges], their first rows.
-            numbers: Those of the vertices, on the device; None where rows are vertices.
-        """
-        import cupy
-
-        counts, loops = cupy.zeros(bounds.size, np.uint64), cupy.zeros(1, np.uint64)
-        ranges = _or_null(numbers), cupy.asarray(bounds.astype(np.uint32)), np.uint32(bounds.size)
-        given = *self._given, *ranges, counts, loops
-        _launch(self.gpu, "count_stored_rmat_thread_mapped", self.stream.num_edges, *given)
-        self.num_loops = int(loops.get()[0])
-        found: NDArray[np.int64] = counts.get().astype(np.int64)
-        return found
-
-    def rows(self, first: int, end: int, count: int, numbers: Any) -> tuple[Any, Any, int]:
-        """Return a piece of the rows as `rows_of_keys` does.
-
-        Args:
-            first: Its first row.
-            end: The row behind its last.
-            count: What was counted of it.
-            numbers: As of `count`.
-        """
-        import cupy
-
-        keys, num_keys = cupy.empty(count, np.uint64), cupy.zeros(1, np.uint64)
-        rows = np.uint32(first), np.uint32(end)
-        given = *self._given, _or_null(numbers), *rows, keys, np.uint64(count), num_keys
-        _launch(self.gpu, "store_rmat_thread_mapped", self.stream.num_edges, *given)
-        assert int(num_keys.get()[0]) == count
-        keys.sort()
-        return rows_of_keys(keys, self.gpu, end - first, drops_repeats=self.stream.duplicates == "drop")
-
-    def weigh(self, offsets: Any, targets: Any, first: int, order: Any) -> NDArray[np.float32]:
-        """Return the weights of a piece."""
-        import cupy
-
-        weights, num_rows = cupy.empty(targets.size, np.float32), offsets.size - 1
-        of_rows = offsets, targets, np.uint32(num_rows), np.uint32(first)
-        given = *of_rows, order, np.uint64(rb.seed_key(self.stream.seed)), weights
-        _launch(self.gpu, "weigh_rows_warp_mapped", 32 * num_rows, *given)
-        return bring(weights, weights.dtype)
-
-
 class _DrawnRows:
     """The rows by descending degree, drawn piece by piece.
 
@@ -192,7 +119,7 @@ class _DrawnRows:
         num_repeats: Arcs that were drawn before, dropped or not.
     """
 
-    def __init__(self, drawing: _Drawing, piece_arcs: int) -> None:
+    def __init__(self, drawing: Drawing, piece_arcs: int) -> None:
         import cupy
 
         self._drawing = drawing
@@ -207,12 +134,13 @@ class _DrawnRows:
             cupy.zeros(drawing.stream.num_vertices, np.uint32),
             send(order.astype(np.uint32)),
         )
-        _launch(drawing.gpu, "number_thread_mapped", order.size, on_gpu, np.uint64(order.size), self._numbers)
+        given = on_gpu, np.uint64(order.size), self._numbers
+        launch_drawing(drawing.gpu, "number_thread_mapped", order.size, *given)
         self._order = None if drawing.stream.weights is None else on_gpu
         begins = np.array([int(self.table.first_rows[chain[0]]) for chain in chains(self.table)])
         bounds = begins[:: max(1, -(-begins.size // _MOST_RANGES))]
         counts = drawing.count(bounds, self._numbers) if begins.size else np.zeros(0, np.int64)
-        self._pieces = _joined(bounds, counts, piece_arcs, order.size)
+        self._pieces = join_ranges(bounds, counts, piece_arcs, order.size)
 
     def pages(self, num_threads: int) -> Iterator[Page]:
         """Yield the pages in their order; a GPU draws the next piece meanwhile."""
@@ -238,46 +166,13 @@ class _DrawnRows:
             return PackableRows(offsets, bring(targets, targets.dtype), columns, None, first_row=first)
 
 
-def _degrees(drawing: _Drawing, piece_arcs: int) -> tuple[NDArray[np.uint32], int]:
+def _degrees(drawing: Drawing, piece_arcs: int) -> tuple[NDArray[np.uint32], int]:
     """Return the degree of each vertex, and the repeats."""
     num_vertices, num_repeats = drawing.stream.num_vertices, 0
     found = np.zeros(num_vertices, dtype=np.uint32)
     bounds = np.unique(np.linspace(0, num_vertices, _MOST_RANGES, endpoint=False).astype(np.int64))
-    for first, end, count in _joined(bounds, drawing.count(bounds, None), piece_arcs, num_vertices):
-        offsets, _, repeats = drawing.rows(first, end, count, None)
+    for first, end, count in join_ranges(bounds, drawing.count(bounds, None), piece_arcs, num_vertices):
+        offsets, _, repeats = drawing.rows(first, end, count)
         found[first:end] = np.diff(bring(offsets, offsets.dtype))
-        num_repeats += repeats
+        num_repeats += repeats[0]
     return found, num_repeats
-
-
-def _joined(
-    bounds: NDArray[np.int64], counts: NDArray[np.int64], most: int, end: int
-) -> list[tuple[int, int, int]]:
-    """Join ranges of rows to pieces of at most so many arcs, unless a range has more.
-
-    >>> _joined(np.array([0, 10, 20, 30]), np.array([5, 3, 9, 1]), 8, 35)
-    [(0, 20, 8), (20, 30, 9), (30, 35, 1)]
-    """
-    found: list[tuple[int, int, int]] = []
-    for first, stop, count in zip(bounds.tolist(), [*bounds[1:].tolist(), end], counts.tolist(), strict=True):
-        if found and found[-1][2] + count <= most:
-            found[-1] = found[-1][0], stop, found[-1][2] + count
-        else:
-            found.append((first, stop, count))
-    return found
-
-
-def _launch(gpu: Gpu, name: str, num_items: int, *arguments: Any) -> None:
-    """Launch a kernel of `drawing.cu` over items; does not wait."""
-    kernel = _module(gpu).kernel(name)
-    kernel.launch(max(1, min(gpu.num_sms * 16, -(-num_items // 256))), 256, arguments)
-
-
-@functools.cache
-@spent_on("compile")
-def _module(gpu: Gpu) -> Module:
-    return Module(link_kernel("drawing", gpu.arch))
-
-
-def _or_null(numbers: Any) -> Any:
-    return np.uint64(0) if numbers is None else numbers

@@ -18,7 +18,7 @@ from sigps.account import drawing, spent_on
 from sigps.errors import ConfigError, nearest
 from sigps.graph.building.build import build_on_gpu
 from sigps.graph.building.edges import EdgeChunk
-from sigps.graph.building.place import MIN_EDGES_COLD, BuildDevice, building_on, gpu_for
+from sigps.graph.building.place import MIN_EDGES_COLD, BuildDevice, building_on, gpu_for, gpu_of_rank
 from sigps.graph.formats.store_folders import StorePath
 from sigps.graph.generators import edge_streams
 from sigps.graph.generators.edge_streams import EdgeStream
@@ -67,7 +67,8 @@ def generate(
 
     Args:
         generator: A name of this list.
-        device: What builds the graph, as in `Graph.from_edges`; a GPU also draws the edges of "rmat".
+        device: What builds the graph, as in `Graph.from_edges`; a GPU also draws the edges of "rmat", and on several
+            ranks the GPU of each those of its rows.
         memory: What building may take, as in `sigps.load`: the graph is then drawn and built on CPU cores, in pieces.
         scratch: As in `sigps.load`.
         group: The ranks that share the graph; all of them by default.
@@ -183,9 +184,11 @@ def _build(
 
 @spent_on("build")
 def _built_on_gpu(stream: EdgeStream, group: Group, report: LoadReport) -> Graph | None:
-    """Draw and build a recursive matrix on a GPU, where that pays."""
+    """Draw and build a recursive matrix on a GPU, or on one of each rank, where that pays. Collective."""
     if stream.matrix is None or stream.num_vertices >= 2**32 - 1:
         return None
+    if group.size > 1:
+        return _built_on_gpus(stream, group, report)
     columns = {} if stream.weights is None else {"weight": np.empty(0, np.float32)}
     gpu = gpu_for(stream.num_edges, columns, group, symmetric=not stream.directed)
     if gpu is None:
@@ -205,3 +208,15 @@ def _built_on_gpu(stream: EdgeStream, group: Group, report: LoadReport) -> Graph
             report=report,
         )
     )
+
+
+def _built_on_gpus(stream: EdgeStream, group: Group, report: LoadReport) -> Graph | None:
+    """Let each rank draw its own rows. Collective."""
+    with group.status.during("building the graph"):
+        found = gpu_of_rank(stream.num_edges, group)
+        if found is None:
+            return None
+        from sigps.graph.generators.on_gpus import draw_own_rows
+
+        arrays = draw_own_rows(stream, *found, group, report)
+    return None if arrays is None else Graph.of(arrays)

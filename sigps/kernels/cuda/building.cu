@@ -153,11 +153,12 @@ __device__ uint32_t find_kept(const uint64_t *keys, uint64_t count,
 
 // Counts what is kept of sorted keys, a block a tile.
 //
+//   first_row: the gid of row 0 of the keys
 //   counts: [tiles]; repeats: edges equal to the one before, and loops of them
 extern "C" __global__ void
 count_kept_block_mapped(const uint64_t *keys, uint64_t count,
-                        uint8_t drops_repeats, uint64_t *counts,
-                        unsigned long long *repeats) {
+                        uint8_t drops_repeats, uint64_t first_row,
+                        uint64_t *counts, unsigned long long *repeats) {
   __shared__ uint32_t num_kept;
   for (uint64_t tile = blockIdx.x; tile * TILE < count; tile += gridDim.x) {
     if (threadIdx.x == 0)
@@ -170,7 +171,7 @@ count_kept_block_mapped(const uint64_t *keys, uint64_t count,
       uint64_t key = keys[first + k];
       if (key != NO_EDGE && is_repeat(keys, first + k)) {
         ++repeated;
-        loops += key >> 32 == (key & 0xFFFFFFFF);
+        loops += (key >> 32) + first_row == (key & 0xFFFFFFFF);
       }
     }
     mine = __reduce_add_sync(~0u, mine);

@@ -1,5 +1,5 @@
 // Draws recursive matrices piece by piece: what is stored of all edges in some
-// rows. The caller is graph/generators/drawn_store.py.
+// rows. The caller is graph/generators/drawing.py.
 //
 // Schedule: a thread an edge, all threads of a warp together, any grid; blocks
 // of 32 n threads.
@@ -66,28 +66,57 @@ extern "C" __global__ void count_stored_rmat_thread_mapped(
     atomicAdd(num_loops, (unsigned long long)loops);
 }
 
-// Draws them, and writes what is stored in the rows first_row .. end_row - 1 as
-// keys, rows counted from the first one. The order is another each time.
+// Draws the edges begin .. begin + count - 1, and counts their ends by bins of
+// 2^shift gids: sources, and where `both_ways` targets, too; self-loops alike.
 //
+//   counts: [bins]                  is added to, as is
+//   num_loops: [1]                  the self-loops
+extern "C" __global__ void count_ends_rmat_thread_mapped(
+    uint64_t begin, uint64_t count, uint32_t scale, uint64_t to_b,
+    uint64_t to_c, uint64_t to_d, uint64_t seed_key, const uint64_t *round_keys,
+    uint32_t num_rounds, uint8_t both_ways, uint32_t shift,
+    unsigned long long *counts, unsigned long long *num_loops) {
+  uint32_t loops = 0;
+  for (uint64_t i = first_index(); i < count; i += num_threads()) {
+    uint64_t key = drawn(begin + i, scale, to_b, to_c, to_d, seed_key,
+                         round_keys, num_rounds);
+    uint32_t source = uint32_t(key >> 32), target = uint32_t(key);
+    loops += source == target;
+    atomicAdd(&counts[source >> shift], 1ull);
+    if (both_ways)
+      atomicAdd(&counts[target >> shift], 1ull);
+  }
+  loops = __reduce_add_sync(ALL_LANES, loops);
+  if (threadIdx.x % 32 == 0)
+    atomicAdd(num_loops, (unsigned long long)loops);
+}
+
+// Draws all edges, and writes what is stored of them in the rows first_row ..
+// end_row - 1 as keys, rows counted from the first one. The order is another
+// each time.
+//
+//   both_ways: whether an edge is in both its ends' rows, a self-loop once
 //   numbers: [num_vertices]         as above
 //   keys: [capacity]
 //   num_keys: [1]                   how many there are; more than fit are lost
 extern "C" __global__ void store_rmat_thread_mapped(
     uint64_t count, uint32_t scale, uint64_t to_b, uint64_t to_c, uint64_t to_d,
     uint64_t seed_key, const uint64_t *round_keys, uint32_t num_rounds,
-    const uint32_t *numbers, uint32_t first_row, uint32_t end_row,
-    uint64_t *keys, uint64_t capacity, unsigned long long *num_keys) {
+    uint8_t both_ways, uint8_t keeps_loops, const uint32_t *numbers,
+    uint32_t first_row, uint32_t end_row, uint64_t *keys, uint64_t capacity,
+    unsigned long long *num_keys) {
   uint32_t lane = threadIdx.x % 32;
   for (uint64_t i = first_index(); i - lane < count; i += num_threads()) {
-    uint64_t key = 0; // of a self-loop
+    uint64_t key = 0;
     if (i < count)
       key = numbered(
           drawn(i, scale, to_b, to_c, to_d, seed_key, round_keys, num_rounds),
           numbers);
     uint32_t ends[2] = {uint32_t(key >> 32), uint32_t(key)};
-    for (uint32_t k = 0; k < 2; ++k) {
-      bool is_kept =
-          ends[k] >= first_row && ends[k] < end_row && ends[0] != ends[1];
+    bool is_loop = ends[0] == ends[1];
+    for (uint32_t k = 0; k < 1 + both_ways; ++k) {
+      bool is_kept = i < count && ends[k] >= first_row && ends[k] < end_row &&
+                     (!is_loop || (keeps_loops && k == 0));
       uint32_t those = __ballot_sync(ALL_LANES, is_kept);
       if (those == 0)
         continue;

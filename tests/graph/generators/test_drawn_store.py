@@ -52,13 +52,14 @@ def test_a_piece_has_the_edges_of_its_rows() -> None:
     expected = both_ways(NUMBERS)
     expected = expected[(expected[:, 0] >= 50) & (expected[:, 0] < 200)]
     keys, count = np.zeros(len(expected) + 5, np.uint64), np.zeros(1, np.uint64)
-    given = NUMBERS, np.uint32(50), np.uint32(200), keys, np.uint64(len(expected) - 1), count
+    flags = np.uint8(True), np.uint8(False)
+    given = *flags, NUMBERS, np.uint32(50), np.uint32(200), keys, np.uint64(len(expected) - 1), count
     kernel = host_kernels("drawing", {})["store_rmat_thread_mapped"]
     kernel.launch(1, 64, (*drawn(), *given))
     assert count[0] == len(expected)
     assert np.count_nonzero(keys) <= len(expected) - 1  # what does not fit is left out
     keys[:], count[:] = 0, 0
-    kernel.launch(1, 64, (*drawn(), *given[:4], np.uint64(keys.size), count))
+    kernel.launch(1, 64, (*drawn(), *given[:6], np.uint64(keys.size), count))
     found = keys[: len(expected)]
     wanted = (expected[:, 0] - 50).astype(np.uint64) << np.uint64(32) | expected[:, 1].astype(np.uint64)
     np.testing.assert_array_equal(np.sort(found), np.sort(wanted))

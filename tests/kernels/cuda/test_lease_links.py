@@ -332,7 +332,8 @@ def test_the_building_kernels_link(arch: str) -> None:
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_the_drawing_kernels_link(arch: str) -> None:
     cubin = link_kernel("drawing", arch)
-    names = ["count_stored_rmat_thread", "store_rmat_thread", "number_thread", "weigh_rows_warp"]
+    names = ["count_stored_rmat_thread", "count_ends_rmat_thread", "store_rmat_thread", "number_thread"]
+    names += ["weigh_rows_warp"]
     assert [n for n in names if f"{n}_mapped".encode() not in cubin] == []
 
 
