@@ -413,16 +413,24 @@ def _on_gpu(made: Prepared, found: Incremental, options: Mapping[str, Any]) -> t
     from sigps.device.cpu import Threads
     from sigps.engine.contract import Needs, RunContext
     from sigps.engine.exchange import NoExchange
+    from sigps.engine.gpu.arrivals import GpuArrivalEngine, find_arrival_obstacle
     from sigps.engine.gpu.following import GpuFollowingEngine, find_rows_obstacle
     from sigps.engine.gpu.live import GpuLiveEngine, find_live_obstacle
+    from sigps.engine.gpu.measures import GpuMeasuresEngine, find_measures_obstacle
     from sigps.engine.laid_out import partition_of
 
     graph, derived, given = made.graph, made.executable.program, made.options
     assert derived is not None
-    obstacle = find_live_obstacle(derived, found)
+    obstacle = None
+    if found.kind == "first arrival":
+        obstacle = find_arrival_obstacle(found)
+    elif found.kind != "local measures":
+        obstacle = find_live_obstacle(derived, found)
     if given.initial or given.columns:
         obstacle = obstacle or "on a GPU incremental runs begin with the states that the program declares"
-    if (of_rows := find_rows_obstacle(derived)) is not None:
+    is_measured = any(field.measure for field in derived.states)
+    of_rows = find_measures_obstacle(derived, found) if is_measured else find_rows_obstacle(derived)
+    if of_rows is not None:
         return None, f"on a GPU rows of edges do not follow: {of_rows}"
     _, subgraph = partition_of(graph, "edges", (1.0,), Needs(), 1)
     exchange = NoExchange(lambda ids, _: graph.ids.to_gids(ids))
@@ -431,7 +439,12 @@ def _on_gpu(made: Prepared, found: Incremental, options: Mapping[str, Any]) -> t
     parts = made.executable.code, context.params(), replace(subgraph), exchange
     engine: GpuFollowingEngine | None = None
     try:
-        if obstacle is None:
+        if obstacle is None and found.kind == "first arrival":
+            engine = GpuArrivalEngine(*parts, level=found.level)
+            obstacle = engine.obstacle
+        elif obstacle is None and is_measured:
+            engine = GpuMeasuresEngine(*parts)
+        elif obstacle is None:
             has_witnesses, at_once = bool(found.witnesses), bool(given.asynchronous)
             engine = GpuLiveEngine(*parts, has_witnesses=has_witnesses, at_once=at_once)
             obstacle = engine.obstacle

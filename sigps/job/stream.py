@@ -93,18 +93,19 @@ def stream(
     proved that it can (`sigps explain` says which way and why) and the guard allows it, else by a full run. Either way
     it is the result of a full run on a graph built anew, but for states that `sigps explain` names as witnesses: those
     are as valid, and may be others. Incremental runs are built for CPU cores, within a tolerance on one rank; and on
-    one GPU for monotone programs that send their keys. Other programs run in full on a GPU, where their edges follow
-    the batch if messages combine in any order (no sums of floats, no lists); else each version is laid out anew.
+    one GPU for monotone programs that send their keys, for those of a first arrival whose vertices act when any message
+    comes, and for local measures where vertices send nothing. Other programs run in full on a GPU, where their edges
+    follow the batch if messages combine in any order (no sums of floats, no lists); else each version is laid out anew.
 
     Args:
         program: As in `sigps.run`.
         graph: The graph at first.
         guard: Which batches get a full run: `"auto"`, those whose incremental run would cost more than a tenth of
             the last full run's messages, counted as it runs (on a GPU more than all of them, a quarter where deletes
-            are looked into; launches count as messages there); `"full"` or `"incremental"` always that;
-            `{"field": "level", "below": 2, "fraction": 0.3}`, where of more than this fraction of the affected vertices
-            the field is below; or a function of `Affected` that tells whether an incremental run is worth it. All but
-            `"incremental"` have the limit of `"auto"`.
+            are looked into, and for a first arrival; launches count as messages there); `"full"` or `"incremental"`
+            always that; `{"field": "level", "below": 2, "fraction": 0.3}`, where of more than this fraction of the
+            affected vertices the field is below; or a function of `Affected` that tells whether an incremental run is
+            worth it. All but `"incremental"` have the limit of `"auto"`.
         window: How long an edge stays, in the unit of its time: older ones are deleted when a batch brings later
             times. None for ever.
         missing: As in `Graph.apply`.

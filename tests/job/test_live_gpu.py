@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import host_gpu
 import numpy as np
 import pytest
 from histories import History, assert_parents_hold, drawn, histories
 from host_kernels import host_kernels
+from host_streams import use_host_for_streams
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import sigps
 from sigps import Graph, State, Vertex
-from sigps.apps import BFS, CDLP, SSSP, WCC, PageRank, Triangles
+from sigps.apps import BFS, CDLP, SSSP, WCC, PageRank
 from sigps.device.linking import link_kernel
 from sigps.engine import fixed_points
 from sigps.engine.gpu import components, edited_rows, following, live, path_lengths
@@ -26,10 +26,7 @@ from sigps.job.live_run import live_run
 
 @pytest.fixture
 def host_is_gpu(monkeypatch: Any) -> None:
-    host_gpu.use_host_as_gpu(monkeypatch)
-    monkeypatch.setattr(
-        following, "_kernels", lambda gpu, *of: host_kernels("live", following.live_macros(*of))
-    )
+    use_host_for_streams(monkeypatch)
 
 
 @pytest.fixture
@@ -48,8 +45,8 @@ quick = settings(
 )
 
 
-def follow(program: Vertex, history: History, field: str) -> None:
-    """Compare a stream with full runs, batch by batch."""
+def follow(program: Vertex, history: History, field: str, *more: str) -> None:
+    """Compare a stream with full runs, batch by batch; fields besides the first, too."""
     is_reduced = history.options["duplicates"] in ("sum", "min", "max")
     with sigps.stream(
         program, history.first(), device="cuda", guard="incremental", asynchronous=False
@@ -59,7 +56,8 @@ def follow(program: Vertex, history: History, field: str) -> None:
             known = np.asarray(stream.graph.ids).tolist()
             result = stream.apply(batch)
             expected = sigps.run(program, judge, device="python")
-            assert result[field].tolist() == expected[field].tolist()
+            for name in (field, *more):
+                assert result[name].tolist() == expected[name].tolist()
             assert result.device == "cuda"
             update = stream.graph.update
             may_go_on = not (is_reduced or update.is_renumbered or update.new_vertices)
@@ -88,6 +86,14 @@ def test_shortest_paths_are_those_of_a_full_run(history: History) -> None:
 @given(histories())
 def test_components_are_those_of_a_full_run(history: History) -> None:
     follow(WCC(), history, "component")
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@quick
+@given(histories())
+def test_searches_are_those_of_a_full_run(history: History) -> None:
+    source = np.asarray(history.first().ids)[0]
+    follow(BFS(source=source if isinstance(source, str) else int(source)), history, "level", "parent")
 
 
 @pytest.mark.usefixtures("host_is_gpu")
@@ -408,7 +414,7 @@ def in_full(program: Vertex, history: History, fields: tuple[str, ...], **option
 def test_rows_follow_searches_that_run_in_full(history: History) -> None:
     source = np.asarray(history.first().ids)[0]
     of: Any = source if isinstance(source, str) else int(source)
-    in_full(BFS(source=of), history, ("level", "parent"))
+    in_full(BFS(source=of), history, ("level", "parent"), guard="full")
 
 
 @pytest.mark.usefixtures("host_is_gpu")
@@ -490,7 +496,7 @@ def test_full_runs_begin_with_given_values() -> None:
 @pytest.mark.usefixtures("host_is_gpu")
 @pytest.mark.parametrize(
     ("program", "why"),
-    [(PageRank(), "order of edges"), (CDLP(), "do not combine"), (Triangles(), "do not combine")],
+    [(PageRank(), "order of edges"), (CDLP(), "do not combine")],
 )
 def test_what_a_gpu_cannot_follow_is_laid_out_anew(program: Vertex, why: str) -> None:
     graph = Graph.from_edges([0, 1], [1, 2], [1.0, 2.0])

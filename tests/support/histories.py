@@ -127,3 +127,18 @@ def assert_parents_hold(result: Result, graph: Graph) -> None:
             assert length == np.inf
         else:
             assert (parent, ids[v], length) in steps or (parent == ids[v] and length == 0)
+
+
+def shapes(size: int) -> dict[str, Any]:
+    """Return graphs as ends, and whether they are directed: meshes, long and short rows, what is not reached."""
+    draw = np.random.default_rng(size)
+    side = int(size**0.5)
+    at = np.arange(side * side).reshape(side, side)
+    grid = np.concatenate([[at[:, 1:].ravel(), at[:, :-1].ravel()], [at[1:].ravel(), at[:-1].ravel()]], 1)
+    ring = np.stack([np.arange(size), np.roll(np.arange(size), 1)])
+    hubs = (size * draw.random((2, 4 * size)) ** 6).astype(int)
+    sparse = draw.integers(0, size, (2, size))
+    return {
+        "grid": (grid, False), "ring": (ring, False), "directed ring": (ring, True),
+        "hubs": (hubs, False), "directed hubs": (hubs, True), "sparse": (sparse, True),
+    }  # fmt: skip

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from host_cpp import FOLDER, LIBRARY_FLAGS, find_compiler
 
-__all__ = ["entries_of", "host_kernels", "kernels_of", "library_of", "text_of"]
+__all__ = ["entries_of", "host_kernels", "kernels_of", "launcher", "library_of", "text_of"]
 
 THREADS = 64
 
@@ -27,6 +27,7 @@ _one_at_a_time = threading.Lock()
 _DEVICE = r"""
 template <class T> static T __ldcg(const T *at) { take_turns(); return *at; }
 static uint32_t of_lane(uint32_t lane) { return exchanged[threadIdx.x / 32 * 32 + lane]; }
+static bool __any_sync(uint32_t lanes, bool value) { return __ballot_sync(lanes, value) != 0; }
 static uint32_t __reduce_max_sync(uint32_t, uint32_t value) {
   exchanged[threadIdx.x] = value;
   __syncwarp();
@@ -76,11 +77,12 @@ def host_kernels(file: str, macros: Mapping[str, str], threads: int = THREADS) -
     """Return the kernels of a file by name, with the `launch` of `device.cuda.Kernel`: a block of so many threads."""
     library = _library(file, tuple(sorted((macros | {"SIGPS_THREADS": str(threads)}).items())))
     return {
-        name: SimpleNamespace(launch=_launcher(library, name)) for name in kernels_of(text_of(f"{file}.cu"))
+        name: SimpleNamespace(launch=launcher(library, name)) for name in kernels_of(text_of(f"{file}.cu"))
     }
 
 
-def _launcher(library: ctypes.CDLL, name: str) -> Any:
+def launcher(library: ctypes.CDLL, name: str) -> Any:
+    """Return the `launch` of a kernel of a library that `entries_of` are in."""
     run = getattr(library, f"run_{name}")
 
     def launch(blocks: int, threads: int, parameters: Sequence[Any], **_: Any) -> None:
@@ -142,15 +144,19 @@ def library_of(parts: Sequence[str], macros: Mapping[str, Any]) -> ctypes.CDLL:
         return ctypes.CDLL(str(Path(folder) / "kernels.so"))
 
 
+_TAKEN = r'#include "((?:packed_rows|rmat|changing_rows|trimming|trees).cuh)"'
+
+
+def _included(file: str) -> list[str]:
+    """Return the headers that a file takes, each behind those that it takes itself."""
+    own = re.findall(_TAKEN, (FOLDER / file).read_text())
+    return [name for header in own for name in (*_included(header), header)]
+
+
 @functools.cache
 def _library(file: str, macros: tuple[tuple[str, str], ...]) -> ctypes.CDLL:
     text = text_of(f"{file}.cu")
-    headers = (
-        "edges.cuh",
-        *re.findall(
-            r'#include "((?:packed_rows|rmat|changing_rows|trees).cuh)"', (FOLDER / f"{file}.cu").read_text()
-        ),
-    )
+    headers = dict.fromkeys(("edges.cuh", *_included(f"{file}.cu")))
     threads = (Path(__file__).parent / "host_threads.hpp").read_text()
     of_host = _OF_HOST if dict(macros).get("SIGPS_FED") else ""
     parts = [

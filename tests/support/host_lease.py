@@ -15,10 +15,11 @@ import re
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import host_gpu
@@ -26,7 +27,7 @@ import numpy as np
 import pytest
 from cuda_twin import layout_of
 from host_cpp import FOLDER, LIBRARY_FLAGS, find_compiler
-from host_kernels import host_kernels
+from host_kernels import entries_of, host_kernels, kernels_of, launcher, text_of
 
 from sigps.compiler.cuda import compile as cuda
 from sigps.compiler.cuda.compile import compile_for_cuda
@@ -39,7 +40,7 @@ from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.launch import NO_CLUSTER, Cluster, Shape
 from sigps.engine.gpu.variant import LeaseForm, Packing, Variant
 
-__all__ = ["run_leases_by_their_text"]
+__all__ = ["program_kernels", "run_leases_by_their_text"]
 
 THREADS = 64
 
@@ -231,40 +232,61 @@ def _library(
     has_cluster: bool,
     more: tuple[tuple[str, str], ...],
 ) -> _Library:
+    macros = {"SIGPS_THREADS": THREADS, "SIGPS_BLOCKS": 1, "SIGPS_DEBUG": 1}
+    macros["SIGPS_CLUSTER_THREADS"] = THREADS if has_cluster else 0
+    macros["SIGPS_BY_TEAM"] = 0  # _ALONE
+    if "SIGPS_TILES" in dict(more):
+        macros["SIGPS_THREADS"] = THREADS_OF_TILES
+    entries = [
+        f'extern "C" void run_{name}_here(const Lease *lease, uint32_t block, uint32_t blocks) {{'
+        f" blockIdx.x = block; gridDim.x = blocks; run_block([&] {{ run_{name}(*lease); }}); }}"
+        for name in ("lease", *(["small_frontier"] if has_cluster else []))
+    ]
+    return _Library(_linked("lease.cu", program, dict(columns), narrow, macros | dict(more), entries))
+
+
+def program_kernels(
+    file: str, program: VertexProgram, columns: Mapping[str, np.dtype[Any]], *, narrow: bool
+) -> dict[str, Any]:
+    """Return the kernels of a file, linked with a program's functions, with the `launch` of `device.cuda.Kernel`."""
+    kernels = kernels_of(text_of(f"{file}.cu"))
+    macros = {"SIGPS_THREADS": THREADS}
+    content = _linked(f"{file}.cu", program, columns, narrow, macros, [entries_of(kernels)])
+    with _Library(content).taken() as library:
+        return {name: SimpleNamespace(launch=launcher(library, name)) for name in kernels}
+
+
+def _linked(
+    file: str,
+    program: VertexProgram,
+    types: Mapping[str, np.dtype[Any]],
+    narrow: bool,
+    macros: Mapping[str, Any],
+    entries: Sequence[str],
+) -> bytes:
+    """Compile a file of kernels and a program's functions as one text; return the library."""
     compiler = find_compiler()
     if compiler is None:
         pytest.skip("no C++ compiler (c++, g++, clang++)")
-    types = dict(columns)
-    layout = layout_of(program, types, narrow)
-    functions = Functions(program, types)
+    layout = layout_of(program, dict(types), narrow)
+    functions = Functions(program, dict(types))
     functions.infer()
     source, can_fault = functions.source(layout, cuda._empty(program, layout.slots))
     defines = cuda._defines(program, layout, cuda._neutral(program, layout.slots), can_fault)
-    macros = {"SIGPS_THREADS": THREADS, "SIGPS_BLOCKS": 1, "SIGPS_DEBUG": 1}
-    macros["SIGPS_CLUSTER_THREADS"] = THREADS if has_cluster else 0
-    entries = ["lease", *(["small_frontier"] if has_cluster else [])]
-    macros |= dict(more)
-    macros["SIGPS_BY_TEAM"] = 0  # _ALONE
-    if "SIGPS_TILES" in macros:
-        macros["SIGPS_THREADS"] = THREADS_OF_TILES
     threads = (Path(__file__).parent / "host_threads.hpp").read_text()
     text = [threads, _DEVICE, _ALONE]
     text += [_FED] if "SIGPS_FED" in macros else []
     text += [source]
-    text += ["" if program.master is None else master_source(program, layout), '#include "lease.cu"']
-    text += [
-        f'extern "C" void run_{name}_here(const Lease *lease, uint32_t block, uint32_t blocks) {{'
-        f" blockIdx.x = block; gridDim.x = blocks; run_block([&] {{ run_{name}(*lease); }}); }}"
-        for name in entries
-    ]
+    text += ["" if program.master is None else master_source(program, layout), f'#include "{file}"']
+    text += entries
     with tempfile.TemporaryDirectory() as folder:
-        for file in (*FOLDER.glob("*.cuh"), FOLDER / "lease.cu"):
-            kernel = _ASM.sub(_replaced, file.read_text()) if file.name in _OF_A_LEASE else file.read_text()
+        for path in (*FOLDER.glob("*.cuh"), FOLDER / file):
+            kernel = _ASM.sub(_replaced, path.read_text()) if path.name in _OF_A_LEASE else path.read_text()
             kernel = re.sub(
                 r"extern __shared__ uint4 (\w+)\[\];", r"alignas(16) static uint4 \1[1 << 14];", kernel
             )
-            (Path(folder) / file.name).write_text(kernel)
-        (Path(folder) / "lease.cpp").write_text("\n".join(text))
+            (Path(folder) / path.name).write_text(kernel)
+        (Path(folder) / "kernels.cpp").write_text("\n".join(text))
         flags = [f"-D{name}={value}" for name, value in {**defines, **macros}.items()]
         command = [
             compiler,
@@ -275,8 +297,8 @@ def _library(
             "-fno-strict-aliasing",
             f"-I{folder}",
         ]
-        subprocess.run([*command, *flags, "lease.cpp", "-o", "lease.so"], cwd=folder, check=True)
-        return _Library((Path(folder) / "lease.so").read_bytes())
+        subprocess.run([*command, *flags, "kernels.cpp", "-o", "kernels.so"], cwd=folder, check=True)
+        return (Path(folder) / "kernels.so").read_bytes()
 
 
 _OF_A_LEASE = ("next_superstep.cuh", "scatter.cuh", "cluster.cuh", "halo.cuh", "grid.cuh")

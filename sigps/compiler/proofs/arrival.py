@@ -33,9 +33,12 @@ class FirstArrival:
 
     Attributes:
         level: Position in `states` of that superstep; below 0 where a vertex has not acted.
+        is_nearest: Whether every edge brings a message, and any message makes a vertex act: the level is then the least
+            of those of in-neighbours, and one more.
     """
 
     level: int
+    is_nearest: bool = False
 
 
 def retires(program: VertexProgram) -> bool:
@@ -63,14 +66,14 @@ def first_arrival(program: VertexProgram) -> FirstArrival | str:
     if any(_reads_counts(program.function(name)) for name in ("edge", "lift", "merge")):
         return "a message depends on a count, which updates change"
     try:
-        levels = _levels(program)
+        levels, acts_at_any = _levels(program)
     except CountReadError:
         return "compute() reads a degree or a count, which updates change"
     except Exception:  # an opaque value was used for more than it supports
         return 'compute() does more than "act once and retire"'
     if not levels:
         return "a vertex does not always keep the superstep in which it acts, send, and retire"
-    return FirstArrival(min(levels))
+    return FirstArrival(min(levels), acts_at_any and _brings_always(program))
 
 
 class _Superstep(Superstep):
@@ -90,8 +93,11 @@ class _Superstep(Superstep):
     __hash__ = None
 
 
-def _levels(program: VertexProgram) -> set[int]:
-    """Return the states that keep the superstep in which a vertex acts; none where a vertex may do something else."""
+def _levels(program: VertexProgram) -> tuple[set[int], bool]:
+    """Return the states that keep the superstep in which a vertex acts; none where a vertex may do something else.
+
+    And whether every vertex acts that has a message.
+    """
     names = functions(program, Casts(), meanings(program))
     begin = tuple(field.default for field in program.states)
     levels = {
@@ -99,6 +105,7 @@ def _levels(program: VertexProgram) -> set[int]:
         for i, dtype in enumerate(program.state_dtypes)
         if dtype.kind == "i" and dtype.itemsize == 8 and not program.states[i].may_be_none and begin[i] < 0
     }
+    acts_at_any = True
     for is_first in (True, False):
         for oracle in all_answers():
             now = _Superstep(is_first)
@@ -110,6 +117,7 @@ def _levels(program: VertexProgram) -> set[int]:
             if any(isinstance(value, Count) for value in after):
                 raise CountReadError
             acts = bool(flags & RETIRE and flags & SENT)
+            acts_at_any &= acts or is_first
             if acts:
                 levels = {
                     i
@@ -117,8 +125,19 @@ def _levels(program: VertexProgram) -> set[int]:
                     if after[i] is now or (is_first and type(after[i]) is int and after[i] == 0)
                 }
             elif flags != HALT or any(a is not b for a, b in zip(after, begin, strict=True)):
-                return set()
-    return levels
+                return set(), False
+    return levels, acts_at_any
+
+
+def _brings_always(program: VertexProgram) -> bool:
+    """Return whether every edge brings a message; what follows a return is never reached."""
+    edge = program.function("edge")
+    if edge is None:
+        return False
+    last = next((i for i, line in enumerate(edge.body) if isinstance(line, ast.Return)), -1)
+    reached = ast.Module(edge.body[: last + 1], [])
+    returns = [node for node in walk(reached) if isinstance(node, ast.Return)]
+    return last >= 0 and all(ast.unparse(node).startswith("return (True,") for node in returns)
 
 
 def _reads_counts(function: ast.FunctionDef | None) -> bool:

@@ -40,6 +40,7 @@ class Incremental:
         sends_keys: Whether what a vertex sends after superstep 0 follows from its key alone.
         record_is_key: Whether it is the key, and nothing else.
         level: Of a first arrival, the position among the states of the superstep in which a vertex acts.
+        is_nearest: Of a first arrival, whether the level is the least of those of in-neighbours, and one more.
         rounds: Of a program in rounds, what was proved.
         linear: Of a linear program, likewise.
     """
@@ -50,6 +51,7 @@ class Incremental:
     sends_keys: bool = False
     record_is_key: bool = False
     level: int = 0
+    is_nearest: bool = False
     rounds: Rounds | None = None
     linear: Linear | None = None
 
@@ -69,7 +71,7 @@ def incremental(program: VertexProgram) -> Incremental:
         found = first_arrival(program)
         if isinstance(found, FirstArrival):
             why = "a vertex acts once, where the first message comes, keeps the superstep, and retires"
-            return Incremental("first arrival", why, level=found.level)
+            return Incremental("first arrival", why, level=found.level, is_nearest=found.is_nearest)
         in_rounds = rounds(program)
         if isinstance(in_rounds, Rounds):
             why = "all vertices run in each superstep, and only those again whose rows, messages or states changed"

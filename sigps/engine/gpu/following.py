@@ -93,7 +93,7 @@ class GpuFollowingEngine:
         refused: str,
     ) -> None:
         self.refused = refused
-        self._ascends = native.program.early_exit is EarlyExit.LOWEST
+        self._num_ordered = int(native.program.early_exit is EarlyExit.LOWEST)
         self._native, self._params, self._subgraph, self._exchange = native, params, subgraph, exchange
         self._column = next(iter(native.program.edge_columns), None)
         self._last: list[Any] = []
@@ -110,7 +110,13 @@ class GpuFollowingEngine:
         if self._column is not None:
             weight = graph.incoming.column(self._column).dtype.name
         self._kernels = _kernels(
-            gpu, self._key_type, weight, self._takes_min, self._column is not None, self._adds, self._ascends
+            gpu,
+            self._key_type,
+            weight,
+            self._takes_min,
+            self._column is not None,
+            self._adds,
+            self._num_ordered,
         )
         assert isinstance(graph.incoming, PlacedEdges)
         assert isinstance(graph.outgoing, PlacedEdges)
@@ -120,9 +126,7 @@ class GpuFollowingEngine:
         self._num_edges = self._subgraph.incoming.ends.size
         self._num_hubs = int(np.count_nonzero(graph.outgoing.degrees_on_host > HUB_DEGREE))
         sides = (outgoing,) if incoming is outgoing else (outgoing, incoming)
-        self._batches = BatchMemory(
-            sides, HUB_DEGREE, self._order.astype(np.uint32) if self._ascends else None
-        )
+        self._batches = BatchMemory(sides, HUB_DEGREE, self._row_order() if self._num_ordered else None)
         self._is_read = self._changes = True
         self._size = 0
         self._point()
@@ -283,6 +287,10 @@ class GpuFollowingEngine:
 
         return bring
 
+    def _row_order(self) -> NDArray[np.uint32]:
+        """Return by what the in-edges of a row ascend, where they do, of each local id on the device."""
+        return self._order.astype(np.uint32)
+
     @functools.cached_property
     def _order(self) -> NDArray[np.int64]:
         """The local id on the host of each on the device."""
@@ -350,12 +358,12 @@ class GpuFollowingEngine:
 @functools.cache
 @spent_on("compile")
 def _kernels(
-    gpu: Gpu, key: str, weight: str, takes_min: bool, has_column: bool, adds: bool, ascends: bool
+    gpu: Gpu, key: str, weight: str, takes_min: bool, has_column: bool, adds: bool, num_ordered: int
 ) -> dict[str, Kernel]:
     from sigps.device.linking import link_kernel
 
     module = Module(
-        link_kernel("live", gpu.arch, live_macros(key, weight, takes_min, has_column, adds, ascends))
+        link_kernel("live", gpu.arch, live_macros(key, weight, takes_min, has_column, adds, num_ordered))
     )
     names = (
         "copy_rows_warp_mapped",
@@ -368,16 +376,19 @@ def _kernels(
 
 
 def live_macros(
-    key: str, weight: str, takes_min: bool, has_column: bool, adds: bool, ascends: bool
+    key: str, weight: str, takes_min: bool, has_column: bool, adds: bool, num_ordered: int
 ) -> dict[str, str]:
-    """Return what `kernels/cuda/live.cu` is compiled with, of the names of NumPy's types."""
+    """Return what `kernels/cuda/live.cu` is compiled with, of the names of NumPy's types.
+
+    `num_ordered`: of how many directions rows ascend, those of in-edges first.
+    """
     return {
         "SIGPS_KEY": _c_type(key),
         "SIGPS_WEIGHT": _c_type(weight),
         "SIGPS_TAKES_MIN": str(int(takes_min)),
         "SIGPS_ADDS": str(int(adds)),
         "SIGPS_COLUMNS": str(int(has_column)),
-        "SIGPS_ORDERED": str(int(ascends)),
+        "SIGPS_ORDERED": str(int(num_ordered)),
     }
 
 

@@ -155,7 +155,7 @@ class GpuGraph:
         found[self.numbering.owned_on_host] = values
         return found
 
-    def _by_source(self, edges: EdgeList) -> PlacedEdges:
+    def _by_source(self, edges: EdgeList, *, sorts_rows: bool = False) -> PlacedEdges:
         """Lay edges out whose sources may be ghosts; local ids of no vertex get empty rows."""
         unused = np.ones(self.num_lids, dtype=np.bool_)
         unused[self.numbering.lids_on_host] = False
@@ -166,7 +166,7 @@ class GpuGraph:
         degrees[lids] = np.diff(filled).astype(np.uint32)
         rows = lay_out(degrees, in_slices=False)
         on_host = EdgeList(filled, edges.ends, edges.columns)
-        return self._placed(on_host, rows, lids, False)
+        return self._placed(on_host, rows, lids, sorts_rows)
 
     def _placed(self, edges: EdgeList, rows: Rows, lids: NDArray[np.uint32], sorts_rows: bool) -> PlacedEdges:
         """Bring edges to their positions; `lids` is the local id of each row on the host, and of ends."""
@@ -178,6 +178,12 @@ class GpuGraph:
         order = np.empty(lids.size, dtype=np.int64)
         order[lids] = np.arange(lids.size)
         return SpilledEdges(edges, rows, on_device, order, self._gpu, sorts_rows, self.spilling)
+
+    def sort_outgoing(self) -> None:
+        """Lay out-edges out anew, of which each row then ascends by local id; of a directed graph without ghosts."""
+        self.outgoing = self._by_source(pushed_edges(self.numbering.subgraph, self._gpu), sorts_rows=True)
+        self.out_degrees, _ = self._out_degrees()
+        self.kept.clear()  # what reads the rows of before
 
     def list_offsets(self) -> Any:
         """Return where each vertex's list of messages begins, one slot an in-edge, [num_owned + 1], uint64."""

@@ -52,15 +52,15 @@ _AT_A_TIME = 64
 """Supersteps between two looks at what a run has cost; as many as before each time after that."""
 _MOST_STAMP = 1 << 31
 
+NOT_BUILT = "on a GPU incremental runs are built for monotone programs, and for those of a first arrival"
+
 _ORDERS = structure("Orders").dtype
 
 
 def find_live_obstacle(program: VertexProgram, found: Incremental) -> str | None:
     """Return why a program whose edges follow does not go on from its last states on a GPU; None where it does."""
     if found.kind != "monotone":
-        return (
-            found.why if found.kind == "full" else "on a GPU incremental runs are built for monotone programs"
-        )
+        return found.why if found.kind == "full" else NOT_BUILT
     claim = program.monotone
     assert claim is not None
     if not found.record_is_key:
@@ -277,7 +277,7 @@ class GpuLiveEngine(GpuFollowingEngine):
                 live[name][i] = array.data.ptr
         for name, array in (
             ("sent", self._sent), ("fates", self._fates), ("stamps", self._stamps), ("listed", self._lists[4]),
-            ("numbers", self._numbers), ("orders", self._orders),
+            ("numbers", self._numbers), ("orders", self._orders), ("keys", self._keys),
         ):  # fmt: skip
             live[name] = array.data.ptr
         live["key"], live["lists_held"] = self._key, self._has_witnesses

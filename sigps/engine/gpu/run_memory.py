@@ -87,7 +87,8 @@ class RunMemory:
             (self._state_block,) = _taken(plan.state_bytes)
         self.lease = template.at(self._block.ptr, self._state_block.ptr)
         self._tables, placed = _on_device(params)
-        template.beginning.write(graph.gpu, (self._block, self._state_block), cells_of(placed))
+        self._beginning, self._params = template.beginning, cells_of(placed)
+        self.begin()
         self.states = self._states_in(self._state_block)
         if (
             compiled.program.consumption is Consumption.LISTED
@@ -99,6 +100,10 @@ class RunMemory:
             # Not the method: a circle of references would keep the memory until the collector runs.
             array = functools.partial(_array, self._block, plan)
             self.direct = DirectMessages(compiled, self.lease, array, graph.num_owned)
+
+    def begin(self) -> None:
+        """Write what a run begins with, before superstep 0. Does not wait for the device."""
+        self._beginning.write(self.graph.gpu, (self._block, self._state_block), self._params)
 
     def offset(self, name: str) -> int:
         """Return where one of the run's arrays begins, in bytes from the beginning of all."""

@@ -35,7 +35,9 @@ _FILES = (
     "path_lengths.cu",
     "rank_components.cu",
     "changing_rows.cuh",
-    "live.cu",
+    "trimming.cuh",
+    "recompute.cu",
+    "changed_links.cu",
     "layout.cu",
     "packed_rows.cuh",
 )

@@ -13,7 +13,8 @@
 // behind it. Rows of many edges are read by a block each, others by a warp.
 //
 // Macros: SIGPS_WEIGHT, a type; SIGPS_COLUMNS, 1: edges have a number, else
-// nobody reads `weights`; SIGPS_ORDERED, 0 or 1.
+// nobody reads `weights`; SIGPS_ORDERED, 0, 1, or 2: rows of
+// out-edges, too.
 
 #pragma once
 
@@ -53,6 +54,11 @@ struct LiveCounts {
   uint32_t num_queued[2];    // by round
   uint32_t num_expanding[2]; // by round
   uint32_t num_listed, num_rounds, is_given_up;
+  // Of first arrivals (arrivals.cu), of a step by its number: lowered vertices,
+  // their out-edges, and the complement of the least level that waits.
+  uint32_t num_begun, num_again, num_steps;
+  uint32_t of_step[3], next_level[3];
+  unsigned long long step_edges[3];
   Barrier barrier;
 };
 
@@ -266,7 +272,7 @@ __device__ inline void copy_row(const ChangingRows &rows, uint64_t from,
 
 // Whether the rows of a side ascend.
 __device__ inline bool are_ordered(const Batch &batch, uint32_t side) {
-  return SIGPS_ORDERED && side == batch.num_sides - 1;
+  return SIGPS_ORDERED == 2 || (SIGPS_ORDERED && side == batch.num_sides - 1);
 }
 
 __device__ inline void settle(const Batch &batch, uint32_t side, uint32_t row,

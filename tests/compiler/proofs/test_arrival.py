@@ -37,20 +37,27 @@ PLAIN = {
 
 
 @pytest.mark.parametrize(
-    "changed",
+    ("changed", "is_nearest"),
     [
-        {},
-        {"more": "self.other = self.superstep * 0.5 + self.id"},
-        {"more": "self.other = min(messages, default=0) + 1.0"},
-        {"reached": "max(messages, default=-1) > 5"},
-        {"message": "float", "send": "for edge in self.out_edges: self.send(edge, edge.weight)"},
-        {"message": "bool", "reached": "any(messages)", "send": "self.send_to_neighbors(True)"},
+        ({}, True),
+        ({"more": "self.other = self.superstep * 0.5 + self.id"}, True),
+        ({"more": "self.other = min(messages, default=0) + 1.0"}, True),
+        ({"reached": "max(messages, default=-1) > 5"}, False),
+        ({"message": "float", "send": "for edge in self.out_edges: self.send(edge, edge.weight)"}, True),
+        (
+            {
+                "message": "float",
+                "send": "for edge in self.out_edges:\n                if edge.weight > 2: self.send(edge, 1.0)",
+            },
+            False,
+        ),
+        ({"message": "bool", "reached": "any(messages)", "send": "self.send_to_neighbors(True)"}, False),
     ],
     ids=str,
 )
-def test_proved(changed: dict[str, str]) -> None:
+def test_proved(changed: dict[str, str], is_nearest: bool) -> None:
     program = analyse(run_cell(CELL.format(**PLAIN | changed))["Found"](source=0))
-    assert first_arrival(program) == FirstArrival(1)
+    assert first_arrival(program) == FirstArrival(1, is_nearest)
     assert incremental(program).kind == "first arrival"
 
 
@@ -77,7 +84,7 @@ def test_refused(changed: dict[str, str], reason: str) -> None:
 
 
 def test_apps() -> None:
-    assert first_arrival(analyse(BFS(source=0))) == FirstArrival(0)
+    assert first_arrival(analyse(BFS(source=0))) == FirstArrival(0, True)
     assert (
         first_arrival(analyse(KHop(source=0))) == "vertices contribute to an aggregator, or there is a master"
     )

@@ -1,0 +1,196 @@
+"""Streams of measures of the graph on a GPU, whose kernels run on the host, against graphs built anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from histories import History, drawn, histories, shapes
+from host_streams import use_host_for_streams
+from hypothesis import HealthCheck, given, settings
+from neighbor_measures import Around
+
+import sigps
+from sigps import Graph, Vertex
+from sigps.apps import LCC, Triangles
+from sigps.device.linking import link_kernel
+from sigps.engine.gpu import edited_rows, measures
+from sigps.errors import DeviceError
+from sigps.job import guard
+
+
+@pytest.fixture
+def host_is_gpu(monkeypatch: Any) -> None:
+    use_host_for_streams(monkeypatch)
+
+
+FIELDS = {
+    Triangles: ("triangles",),
+    LCC: ("links", "neighbors", "coefficient"),
+    Around: ("near", "links", "steps"),
+}
+
+quick = settings(
+    max_examples=drawn(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def assert_as_full(result: Any, program: Vertex, judge: Graph) -> None:
+    expected = sigps.run(program, judge, device="python")
+    for name in FIELDS[type(program)]:
+        assert result[name].tolist() == expected[name].tolist()
+    assert result.aggregators == expected.aggregators
+    assert result.device == "cuda"
+
+
+def follow(program: Vertex, history: History) -> None:
+    """Compare a stream with full runs, batch by batch."""
+    is_reduced = history.options["duplicates"] in ("sum", "min", "max")
+    with sigps.stream(program, history.first(), device="cuda", guard="incremental") as stream:
+        before = stream.result
+        for batch, judge in zip(history.updates(), history.judges(), strict=True):
+            result = stream.apply(batch)
+            assert_as_full(result, program, judge)
+            update = stream.graph.update
+            may_go_on = not (is_reduced or update.is_renumbered or update.new_vertices)
+            assert (result.path == "incremental") == may_go_on
+            if may_go_on:
+                was, now = ([r[name].tolist() for name in FIELDS[type(program)]] for r in (before, result))
+                ids = np.asarray(judge.ids).tolist()
+                moved = [v for v, a, b in zip(ids, zip(*was), zip(*now), strict=True) if a != b]  # noqa: B905
+                assert result.changed_ids.tolist() == moved
+            before = result
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@quick
+@given(histories())
+def test_triangles_are_those_of_a_full_run(history: History) -> None:
+    follow(Triangles(), history)
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@quick
+@given(histories())
+def test_links_among_neighbours_are_those_of_a_full_run(history: History) -> None:
+    follow(LCC(), history)
+
+
+def batches_count(name: str, size: int, sizes: list[int], *, duplicates: Any) -> None:
+    """Compare streams with full runs: single edges, whole neighbourhoods that come and go, edges of hubs, repeats."""
+    ends, directed = shapes(size)[name]
+    draw, n = np.random.default_rng(5), int(ends.max()) + 1
+    program = LCC() if directed else Triangles()
+    options: Any = {"vertices": range(n), "directed": directed, "duplicates": duplicates}
+    graph = Graph.from_edges(*ends, **options)
+    with sigps.stream(program, graph, device="cuda", guard="incremental") as stream:
+        for i, count in enumerate(sizes):
+            few = max(2, int(count**0.5) + 1)
+            new = draw.integers(0, (n, few, n)[i % 3], (2, count))
+            if i % 3 == 2:
+                new[i % 2, : count // 2] = 0
+            stored = stream.graph.to_arrow().to_pydict()
+            rows = np.array([stored["source"], stored["target"]])
+            gone = rows[:, draw.integers(0, rows.shape[1], count // 2 if i % 4 else 0)]
+            back = gone[:, : count // 8]  # gone, and there again
+            inserts = tuple(np.concatenate([new, back, new[:, : count // 6]], 1))
+            result = stream.apply(inserts=inserts, deletes=tuple(gone))
+            assert result.path == "incremental"
+            stored = stream.graph.to_arrow().to_pydict()
+            judge = Graph.from_edges(stored["source"], stored["target"], **options)
+            expected = sigps.run(program, judge, device="cpu")
+            for field in FIELDS[type(program)]:
+                assert result[field].tolist() == expected[field].tolist()
+            assert result.aggregators == expected.aggregators
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@pytest.mark.parametrize("duplicates", ["keep", "drop"])
+@pytest.mark.parametrize("name", ["grid", "hubs", "sparse", "directed hubs"])
+def test_batches_count(name: str, duplicates: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr(edited_rows, "_LEAST_ROOM", 64)
+    size = 3600 if "hubs" in name else 200
+    batches_count(name, size, [1, 9, 60, 25, 1, 200, 90, 7], duplicates=duplicates)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("duplicates", ["keep", "drop"])
+@pytest.mark.parametrize("name", ["grid", "hubs", "sparse", "directed hubs"])
+def test_batches_count_on_a_gpu(name: str, duplicates: str) -> None:
+    batches_count(name, 40_000, [1, 90, 600, 2500, 1, 20_000, 900, 7, 1, 6000], duplicates=duplicates)
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@pytest.mark.parametrize("name", ["hubs", "directed hubs", "sparse"])
+def test_other_programs_count(name: str) -> None:
+    programs_count(name)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["hubs", "directed hubs", "sparse"])
+def test_other_programs_count_on_a_gpu(name: str) -> None:
+    programs_count(name)
+
+
+def programs_count(name: str) -> None:
+    """Compare streams of programs that keep all measures with full runs."""
+    ends, directed = shapes(60)[name]
+    for program in (LCC(), Around()):
+        graph, draw = Graph.from_edges(*ends, directed=directed), np.random.default_rng(1)
+        ids = np.asarray(graph.ids)
+        with sigps.stream(program, graph, device="cuda", guard="incremental") as stream:
+            for count in (1, 5, 40):
+                new, gone = draw.choice(ids, (2, count)), draw.choice(ids, (2, count))
+                result = stream.apply(inserts=tuple(new), deletes=tuple(gone))
+                assert result.path == "incremental"
+                assert_as_full(result, program, stream.graph)
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+def test_rounds_after_measures_run_again() -> None:
+    graph = Graph.from_edges([0, 1, 2, 0], [1, 2, 0, 3], directed=False)
+    with sigps.stream(Around(), graph, device="cuda", guard="incremental") as stream:
+        result = stream.apply(inserts=([3], [1]), deletes=([0], [2]))
+        assert (result["near"].tolist(), result["links"].tolist()) == ([2, 3, 1, 2], [2, 2, 0, 2])
+        assert (result["steps"].tolist(), result.path, result.supersteps) == ([6] * 4, "incremental", 3)
+        assert stream.apply(inserts=([3, 2], [1, 2])).supersteps == 0
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@pytest.mark.parametrize("share", [1 << 60, 3, 1])
+def test_what_costs_too_much_is_counted_anew(share: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr(measures, "_BEGIN", 0)
+    monkeypatch.setattr(guard, "_LEAST", 0)
+    graph = sigps.generate("rmat", scale=8)
+    draw, paths = np.random.default_rng(2), []
+    with sigps.stream(Triangles(), graph, device="cuda") as stream:
+        run: Any = stream._live
+        run._share = share
+        for count in (1, 2000, 3, 900, 1):
+            result = stream.apply(inserts=tuple(draw.integers(0, graph.num_vertices, (2, count))))
+            assert_as_full(result, Triangles(), stream.graph)
+            assert run._spending.spent <= run._full_messages // share
+            paths.append(result.path)
+    assert paths[1] == "full"
+    assert ("incremental" in paths) == (share < 100)
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+def test_without_room_to_count_versions_are_laid_out_anew(monkeypatch: Any) -> None:
+    graph, count = Graph.from_edges([0, 1, 2], [1, 2, 0], directed=False), measures.count_around
+    with sigps.stream(Triangles(), graph, device="cuda", guard="full") as stream:
+
+        def refuse(*_: Any, **__: Any) -> None:
+            monkeypatch.setattr(measures, "count_around", count)
+            raise DeviceError("the GPU has 0 bytes free", rank=0)
+
+        monkeypatch.setattr(measures, "count_around", refuse)
+        assert stream.apply(inserts=([0], [1]))["triangles"].tolist() == [1, 1, 1]
+        assert stream._live is None
+        assert "no room to count" in stream._why
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_counting_links(directed: bool) -> None:
+    assert b"follow_links" in link_kernel("changed_links", "sm_90", measures.link_macros(directed))
