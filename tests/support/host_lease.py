@@ -80,9 +80,6 @@ static void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static void __trap() { std::abort(); }
 template <class T> static T __ldcg(const T *at) { return *at; }
 static float __fdividef(float a, float b) { return a / b; }
-template <class T> static T __shfl_up_sync(uint32_t, T value, uint32_t distance) {
-  return from_lane(value, threadIdx.x % 32 >= distance ? threadIdx.x % 32 - distance : threadIdx.x % 32);
-}
 static uint32_t __reduce_add_sync(uint32_t, uint32_t value) {
   exchanged[threadIdx.x] = value;
   __syncwarp();

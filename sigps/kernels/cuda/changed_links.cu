@@ -260,6 +260,20 @@ struct Common {
   unsigned long long of_few, of_many;
 };
 
+// Every step-th end from `first` of the row of pair.few, each once, but for the
+// pair's own two.
+template <class Look>
+__device__ void each_other(const ChangingRows &rows, const Ends &pair,
+                           uint32_t first, uint32_t step, Look look) {
+  const uint32_t *ends = rows.ends + rows.begins[pair.few];
+  for (uint32_t i = first; i < rows.degrees[pair.few]; i += step) {
+    uint32_t w = ends[i];
+    bool is_again = i > 0 && ends[i - 1] == w;
+    if (!is_again && w != pair.few && w != pair.many)
+      look(w);
+  }
+}
+
 // Looks at some neighbours of a pair's end of lower degree, and adds to those
 // that are neighbours of the other one, too.
 __device__ inline Common look_at_common(const ChangedLinks &links,
@@ -279,35 +293,24 @@ __device__ inline Common look_at_common(const ChangedLinks &links,
     common.of_few += __popc(arcs);
     common.of_many += __popc(others);
   };
-  auto look_through = [&](const ChangingRows &rows, auto arcs_after) {
-    const uint32_t *ends = rows.ends + rows.begins[pair.few];
-    for (uint32_t i = first; i < rows.degrees[pair.few]; i += step) {
-      uint32_t w = ends[i];
-      bool is_again = i > 0 && ends[i - 1] == w;
-      if (is_again || w == pair.few || w == pair.many)
-        continue;
-      look_at(w, arcs_between(links, pair.few, w, slot,
-                              [&] { return arcs_after(w); }));
-    }
-  };
   const ChangingRows &outgoing = outgoing_of(links);
   const ChangingRows &incoming = incoming_of(links);
   if (!SIGPS_DIRECTED) {
-    look_through(outgoing, [](uint32_t) -> uint32_t { return BOTH_WAYS; });
-  } else {
-    look_through(incoming, [&](uint32_t w) -> uint32_t {
-      return FROM | (has_end(outgoing, pair.few, w) ? TO : NO_ARC);
-    });
-    const uint32_t *ends = outgoing.ends + outgoing.begins[pair.few];
-    for (uint32_t i = first; i < outgoing.degrees[pair.few]; i += step) {
-      uint32_t w = ends[i];
-      bool is_again = i > 0 && ends[i - 1] == w;
-      if (is_again || w == pair.few || w == pair.many ||
-          has_end(incoming, pair.few, w)) // then it was looked at
-        continue;
+    each_other(outgoing, pair, first, step, [&](uint32_t w) {
       look_at(w, arcs_between(links, pair.few, w, slot,
-                              []() -> uint32_t { return TO; }));
-    }
+                              [] { return uint32_t(BOTH_WAYS); }));
+    });
+  } else {
+    each_other(incoming, pair, first, step, [&](uint32_t w) {
+      look_at(w, arcs_between(links, pair.few, w, slot, [&] {
+        return uint32_t(FROM | (has_end(outgoing, pair.few, w) ? TO : NO_ARC));
+      }));
+    });
+    each_other(outgoing, pair, first, step, [&](uint32_t w) {
+      if (!has_end(incoming, pair.few, w)) // otherwise it was looked at
+        look_at(w, arcs_between(links, pair.few, w, slot,
+                                [] { return uint32_t(TO); }));
+    });
   }
   uint32_t number = 0;
   for (uint32_t entry = links.heads[pair.few]; entry != 0; number++) {
