@@ -333,7 +333,7 @@ def use_tiles(monkeypatch: pytest.MonkeyPatch, size: int | None, shortest_pair: 
     asked: list[Tiling] = []
 
     def choose(
-        compiled: Any, *, shared_bytes: int, num_blocks: int, varying: set[str], tiles: str
+        compiled: Any, *, shared_bytes: int, num_blocks: int, varying: set[str], num_edges: int, tiles: str
     ) -> Tiling | None:
         if size is None or find_tiling_obstacle(compiled.program, compiled.defines):
             return None
