@@ -102,7 +102,7 @@ def packed(transport: str, folder: str) -> None:
             )
             save_packed(drawn, store, order=order, page_arcs=page_arcs)
         group.all_gather(0)
-        for program in (PageRank(iterations=5), BFS(source=1), WCC(), KCore(), SSSP(source=1)):
+        for program in (PageRank(iterations=5), BFS(source=2), WCC(), KCore(), SSSP(source=2)):
             judge = run(program, load(store, group=Alone()), device="cpu") if group.rank == 0 else None
             for more in ({}, {"transfer": "bulk"}, {"device_memory": "60MB"}):
                 graph = load(store, group=group)

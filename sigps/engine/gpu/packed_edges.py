@@ -251,7 +251,7 @@ class PackedEdges:
             "wanted": cupy.empty(words, dtype=cupy.uint32),
         }
         places = self._edges.rows.most_arcs
-        lists = [cupy.empty(max(1, num_blocks * places), dtype=dtype) for dtype in message]
+        lists = [cupy.empty((max(1, num_blocks * places), *dtype.shape), dtype.base) for dtype in message]
         filled = np.zeros((), dtype=PACKED_ROWS)
         filled["list_places"] = places
         arrays = self._arrays | own | {"resident": self._resident, "damaged": self._damaged}

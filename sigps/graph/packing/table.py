@@ -86,21 +86,25 @@ def chains(table: PageTable) -> Iterator[range]:
 def rows_of_ranks(table: PageTable, shares: Sequence[float]) -> NDArray[np.int64]:
     """Return the rows at which those of each rank begin, [ranks + 1]: each has whole chains of pages.
 
-    Their work, a row's arcs plus one, is as near to the rank's share as such cuts allow. A rank may have no rows.
+    Their words are as near to the rank's share as such cuts allow. A rank may have no rows. Words are what links and
+    disks bring, and nearer to what cores take than arcs are: where rows are by degree, those of hubs pack in half of
+    the words that others take. PageRank streamed on two ranks of one core each, kron-21 by degree: 248 to 263 ms a
+    superstep by arcs, 175 to 222 by words.
 
     Args:
         table: The pages.
         shares: [ranks], positive: each rank's, relative to the others.
 
-    >>> offsets = np.array([0, 3, PAGE_ARCS + 7, PAGE_ARCS + 9], dtype=np.uint64)
-    >>> rows_of_ranks(cut_rows(offsets), [1, 1, 1]).tolist(), rows_of_ranks(cut_rows(offsets, 4), [1, 9]).tolist()
-    ([0, 1, 3, 3], [0, 1, 3])
+    >>> at = functools.partial(np.array, dtype=np.uint64)
+    >>> table = PageTable(at([0, 1, 1, 3]), at([1, 2, 3, 4]), at([0, 3, 7, 9, 12]), at([0, 4, 9, 10, 14]))
+    >>> [rows_of_ranks(table, shares).tolist() for shares in ([1, 1], [1, 2], [1, 9])]
+    [[0, 3, 4], [0, 1, 4], [0, 0, 4]]
     """
     if not table.num_pages:
         return np.zeros(len(shares) + 1, dtype=np.int64)
     begins = np.append(np.flatnonzero(~table.continues), table.num_pages)
     rows = np.append(table.first_rows, table.end_rows[-1])[begins].astype(np.int64)
-    work = table.arcs[begins].astype(np.int64) + rows
+    work = table.words[begins].astype(np.int64) if table.words[-1] else rows
     goals = np.cumsum(shares)[:-1] / np.sum(shares) * work[-1]
     above = np.minimum(np.searchsorted(work, goals), work.size - 1)
     below = np.maximum(above - 1, 0)
