@@ -63,7 +63,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(dir=given.folder) as folder:
             store = Path(folder) / "store"
             graph = make(table, graph_name, store, given.programs)
-            least = {work: least_memory(PROGRAMS[work], graph) for work in given.programs}
+            least = {work: least_memory(work, graph) for work in given.programs}
             for kept in given.kept:
                 for work in given.programs:
                     if work == "PageRank":
@@ -233,9 +233,9 @@ def bytes_of_pages(program: sigps.Vertex, graph: sigps.Graph) -> int:
     return rows.words.nbytes + sum(column.words.nbytes for column in columns)
 
 
-def least_memory(program: sigps.Vertex, graph: sigps.Graph) -> int:
+def least_memory(work: str, graph: sigps.Graph) -> int:
     """Return what a run takes of the device with all pages on the host, as its refusal says."""
-    more = {"precision": "single"} if isinstance(program, PageRank) else {}
+    program, more = PROGRAMS[work], {"precision": "single"} if work == "PageRank" else {}
     try:
         sigps.run(program, graph, device="cuda", device_memory="1MB", stream="always", **more)
     except DeviceError as error:

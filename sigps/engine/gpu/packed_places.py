@@ -37,6 +37,9 @@ NUM_HEADS = 4
 
 HEADER_WORDS, COLUMN_HEADER_WORDS = 8, 4
 _CHUNK = 1024
+_ROUNDED_UP = 1 << 16
+"""More bytes for some 60 arrays, each of which takes multiples of 512. A second run in a memory that is as small as one
+may be would not find what the first one left."""
 _INBOX_WORDS = 8  # at most: 16 bytes, whether there is one, and what aligns them
 
 
@@ -180,7 +183,7 @@ def bytes_beside_pages(
     words = sum(scratch_words(edges.rows.packed, places, column))
     table = edges.rows.packed.table
     by_page = 16 * table.num_pages + 4 * int(front_words(table, places, column).sum()) + table.words.nbytes
-    return 25 * num_vertices + places.num_bytes + by_page + 4 * words * num_blocks
+    return 25 * num_vertices + places.num_bytes + by_page + 4 * words * num_blocks + _ROUNDED_UP
 
 
 def front_words(table: PageTable, places: PlacesInPages, column: str | None = None) -> NDArray[np.int64]:

@@ -103,9 +103,11 @@ def test_listed_messages_are_those_of_cpu_cores(
     several: list[dict[str, Any]] = [
         {"transfer": "bulk"},
         {"host_memory": "1GB"},
-        {"host_memory": graph.packed.rows.num_bytes // 2},  # type: ignore[union-attr]
-        {"transfer": "bulk", "device_memory": "1GB"},
+        {"transfer": "bulk", "device_memory": "3GB"},
     ]
+    if page_arcs < 1 << 18:  # of which the ring between disk and GPU, of four pages, has more than there are
+        room = graph.packed.rows.num_bytes // 2 if page_arcs < 1 << 15 else 2_000_000  # type: ignore[union-attr]
+        several.append({"host_memory": room})
     for more in several:
         stored = sigps.load(tmp_path / "store")
         found = sigps.run(program, stored, device="cuda", stream="always", max_supersteps=6, **more)
