@@ -129,11 +129,3 @@ def _little_is_divided(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scatter, "_DIRECT_EDGES", 0)
     monkeypatch.setattr(scatter, "_THREADS_FOR_BINS", 2)
     monkeypatch.setattr(scatter, "_ROUND_EDGES", 50)
-
-
-@pytest.fixture
-def _gpus_stream_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let ranks stream to their GPUs, which is off until it was seen there."""
-    from sigps.job import streaming
-
-    monkeypatch.setattr(streaming, "GPUS_STREAM_TOGETHER", True)

@@ -85,7 +85,7 @@ def measure_all(
         (BFS(source=source), "level"),
     )
     if given.device == "cuda":
-        for program, key in programs:
+        for program, key in (*programs, (Triangles(), "triangles")):
             measure_on_gpu(program, key, graph, name, draw, given, table)
         return
     for program, key in (*programs, (CDLP(), "label"), (Triangles(), "triangles")):

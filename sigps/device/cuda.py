@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import gc
 import mmap
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -168,8 +169,7 @@ def check_fits(needed: Mapping[str, int]) -> None:
         DeviceError: If they are more than what is free; it names them, and the ways out.
     """
     total = sum(needed.values())
-    if not fits(total):
-        free = free_bytes()
+    if not fits(total) and (free := free_bytes(total)) < total:
         parts = ", ".join(f"{size:,} for {what}" for what, size in needed.items())
         raise DeviceError(
             f"the GPU has {free:,} bytes free and this run needs {total:,} ({parts}). "
@@ -232,11 +232,17 @@ _NOT_READY = 600
 """cudaErrorNotReady: work is under way."""
 
 
-def free_bytes() -> int:
-    """Return what this process may still take of the current GPU, CuPy's reserve among it."""
+def free_bytes(wanted: int = 0) -> int:
+    """Return what this process may still take of the current GPU, CuPy's reserve among it.
+
+    Args:
+        wanted: Bytes. Where fewer are free, Python's garbage is collected first: circles of references hold arrays.
+    """
     import cupy
 
     pool = cupy.get_default_memory_pool()
+    if wanted > 0 and free_bytes() < wanted:
+        gc.collect()
     free = int(cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes())
     if _limit is None:
         return free

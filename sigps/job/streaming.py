@@ -174,11 +174,6 @@ def _check_transfer(transfer: str, stream: str, device: str) -> None:
         )
 
 
-GPUS_STREAM_TOGETHER = False
-"""Whether edges stream to GPUs of several ranks. Their kernels pass tests on the host; of nine tests of ranks on two
-NVIDIA H200 two failed, of which it is not known whether they were those that stream."""
-
-
 def _decide_on_gpu(
     program: Vertex,
     derived: VertexProgram | None,
@@ -194,8 +189,6 @@ def _decide_on_gpu(
     if options.transfer == "bulk":
         _require(program, derived, graph, "cuda", options)
     why = "" if are_alike else "not all ranks have device='cuda'"
-    if num_ranks > 1 and not GPUS_STREAM_TOGETHER:
-        why = "these are built for one GPU"
     if why := why or _obstacle_to_packed(program, derived, graph, options, num_ranks):
         if options.host_memory is not None:
             raise ConfigError(

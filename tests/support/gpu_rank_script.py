@@ -43,7 +43,6 @@ from sigps.engine.gpu.spec import GpuSpec
 from sigps.errors import ComputeError, ConfigError, SigpsError
 from sigps.graph.formats.packed_store import save_packed
 from sigps.group import Alone, world
-from sigps.job import streaming
 
 GRAPHS = ["skewed", "grid", "hub_on_a_partition_border", "isolated", "string_ids", "one_vertex", "star_in"]
 DIRECTIONS = ["auto", "push", "pull"]
@@ -91,7 +90,6 @@ def check(name: str, sample: str, transport: str, **options: Any) -> None:
 
 def packed(transport: str, folder: str) -> None:
     """Stream packed edges on all ranks: with all pages on hosts, some of them, and none."""
-    streaming.GPUS_STREAM_TOGETHER = True
     group = world()
     ran = 0
     for scale, page_arcs, order in ((9, 64, "given"), (13, 1 << 12, "degree")):

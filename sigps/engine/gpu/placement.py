@@ -219,18 +219,18 @@ class Placement:
         if known and (known[0].column, known[0].host_bytes) == (self.column, self.host_bytes):
             more = 0 if known[0].packed.has_heads else heads
             run_bytes_now = run_bytes + known[0].packed.scratch_bytes(gpu.num_sms) + more
-            if not (self.is_limited or more) or run_bytes_now <= free_bytes():
+            if not (self.is_limited or more) or run_bytes_now <= free_bytes(run_bytes_now):
                 return self._with_heads(known[0])
         known.clear()
         places = places_in_pages(edges.rows)
         needed = bytes_beside_pages(edges, places, num_lids, gpu.num_sms, self.column)
         needed += heads
-        spare = free_bytes() - needed - run_bytes
+        needed += run_bytes
+        spare = (free := free_bytes(needed)) - needed
         if spare < 0:
             raise DeviceError(
-                f"the GPU has {free_bytes():,} bytes for this run, which needs {free_bytes() - spare:,} even with its "
-                "edges packed on the host. precision='single' takes less; earlier results have their fields on the "
-                "GPU while they are held",
+                f"the GPU has {free:,} bytes for this run, which needs {needed:,} even with its edges packed on the "
+                "host. precision='single' takes less; earlier results have their fields on the GPU while they are held",
                 rank=self.exchange.rank,
             )
         resident_bytes = spare if self.is_limited or self.stream == "auto" else 0

@@ -22,8 +22,6 @@ from sigps.graph.formats.packed_store import save_packed
 from sigps.graph.packing.page_files import PageFile
 from sigps.graph.packing.unpacker import PackedRows
 
-pytestmark = pytest.mark.usefixtures("_gpus_stream_together")
-
 
 @pytest.mark.parametrize("order", ["given", "degree"])
 @pytest.mark.parametrize("ranks", [1, 2])

@@ -23,8 +23,6 @@ from sigps.errors import ConfigError, DeviceError
 from sigps.graph.formats.packed_store import save_packed
 from sigps.graph.packing.paged import PagedRows
 
-pytestmark = pytest.mark.usefixtures("_gpus_stream_together")
-
 LISTED = ["coreness", "pigeonholes", "letters", "labels"]
 
 

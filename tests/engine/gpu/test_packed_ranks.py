@@ -18,8 +18,6 @@ from sigps.apps import BFS, SSSP, WCC, KCore, PageRank
 from sigps.errors import ConfigError, DeviceError
 from sigps.graph.formats.packed_store import save_packed
 
-pytestmark = pytest.mark.usefixtures("_gpus_stream_together")
-
 ON_RANKS = [PageRank(iterations=4), BFS(source=0), WCC(), KCore(), SSSP(source=0)]
 
 

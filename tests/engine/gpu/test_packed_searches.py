@@ -17,8 +17,6 @@ from sigps.engine.contract import RunOptions
 from sigps.graph.formats.packed_store import save_packed
 from sigps.job import streaming
 
-pytestmark = pytest.mark.usefixtures("_gpus_stream_together")
-
 DIRECTED = [BFS(source=0), SSSP(source=0)]
 
 

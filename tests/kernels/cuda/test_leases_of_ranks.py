@@ -23,7 +23,6 @@ from sigps.apps import BFS, SSSP, HeatDiffusion, KCore, PageRank
 from sigps.engine.gpu import placement
 from sigps.engine.gpu.tiling import Tiling, record_bytes_of
 from sigps.graph.formats.packed_store import save_packed
-from sigps.job import streaming
 
 
 def use_ranks(monkeypatch: pytest.MonkeyPatch, ranks: int, transport: str, blocks: int) -> list[str]:
@@ -91,7 +90,6 @@ def test_ranks_read_their_own_pages(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Rows that span pages; in memory of the hosts, of which all or what is wanted is read, and on the GPUs."""
-    monkeypatch.setattr(streaming, "GPUS_STREAM_TOGETHER", True)
     save_packed(graph_of("rmat").undirected(simple=True), tmp_path / "store", order=order, page_arcs=64)
     judge = sigps.run(program, sigps.load(tmp_path / "store"), device="python", asynchronous=False)
     launched = use_ranks(monkeypatch, ranks, transport, blocks)
