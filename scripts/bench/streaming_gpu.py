@@ -240,7 +240,7 @@ def least_memory(work: str, graph: sigps.Graph) -> int:
         sigps.run(program, graph, device="cuda", device_memory="1MB", stream="always", **more)
     except DeviceError as error:
         needed = int(re.search(r"needs ([\d,]+)", str(error))[1].replace(",", ""))  # type: ignore[index]
-        return needed + 16 * graph.num_vertices  # with what answers leave with the graph: the order of vertices
+        return needed + 16 * graph.num_vertices  # with what answers leave with the graph
     raise AssertionError("a megabyte is enough for this graph")
 
 

@@ -19,7 +19,7 @@ __all__ = ["LAYOUT", "LAYOUT_ENTRIES", "launch_on_host", "lay_tiles_out_on_host"
 
 _DEVICE = r"""
 // Lanes of a warp that are not all there each stand alone.
-static uint32_t __activemask() { return 1u << threadIdx.x % 32; }
+#define __activemask() (1u << threadIdx.x % 32)
 static uint32_t ballot_of(uint32_t lanes, bool value) {
   return lanes == 0xffffffff ? __ballot_sync(lanes, value) : value ? lanes : 0;
 }

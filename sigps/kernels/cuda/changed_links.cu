@@ -303,8 +303,9 @@ __device__ inline Common look_at_common(const ChangedLinks &links,
   } else {
     each_other(incoming, pair, first, step, [&](uint32_t w) {
       look_at(w, arcs_between(links, pair.few, w, slot, [&] {
-        return uint32_t(FROM | (has_end(outgoing, pair.few, w) ? TO : NO_ARC));
-      }));
+                return uint32_t(FROM |
+                                (has_end(outgoing, pair.few, w) ? TO : NO_ARC));
+              }));
     });
     each_other(outgoing, pair, first, step, [&](uint32_t w) {
       if (!has_end(incoming, pair.few, w)) // otherwise it was looked at
