@@ -136,12 +136,15 @@ def jobs(page: str | None, socket: str | None) -> int:
     numbers = ("job", "supersteps", "leases", "memory", "joined")
     for name in ("job", "program", "graph", "tenant", "state", *numbers[1:4], "device", "joined"):
         table.add_column(name, justify="right" if name in numbers else "left")
-    for row in connect(socket).jobs():
+    for row in (rows := connect(socket).jobs()):
         about = (str(row.number), row.program, row.graph, row.tenant, row.state, f"{row.supersteps:,}")
         took = seconds_text(row.lease_seconds), bytes_text(row.num_bytes)
         rest = (*took, row.device or "", str(row.joined or ""))
         table.add_row(*map(escape, (*about, *rest)))
     console().print(table)
+    for row in rows:
+        if row.why:
+            click.echo(f"job {row.number} failed: {row.why}")
     return 0
 
 

@@ -29,6 +29,7 @@ from sigps.serve.turns import Ready, joined
 __all__ = ["Dispatcher"]
 
 _SHOWN = 100  # ended jobs in the table
+_WHY_CHARACTERS = 240  # of an error there
 
 _MOST_THREADS = 10_000
 """Runs at a time: each has a thread, and memory is what bounds them."""
@@ -394,6 +395,8 @@ class Dispatcher:
             count, total = self._history.get(key, (0, 0.0))
             self._history[key] = count + 1, total + job.lease_seconds
         is_cancelled = isinstance(error, CancelledError)
+        if error is not None and not is_cancelled:
+            job.why = f"{error}".partition("\n")[0][:_WHY_CHARACTERS]
         self._left(job, "done" if error is None else "cancelled" if is_cancelled else "failed")
         return job.future, result, error
 

@@ -48,6 +48,7 @@ class JobRow:
         device: Where it runs, by names; None before it is admitted.
         num_bytes: What it takes by itself.
         joined: With how many other jobs it ran as one.
+        why: The first line of the error by which it failed; empty if it did not.
     """
 
     number: int
@@ -61,6 +62,7 @@ class JobRow:
     device: str | None
     num_bytes: int
     joined: int = 0
+    why: str = ""
 
 
 class Job:
@@ -80,6 +82,7 @@ class Job:
         devices: The names of those where it runs; empty before it is admitted.
         num_devices: How many it has for each lease.
         kind: Equal for jobs of a tenant and priority that should take about as long as each other.
+        why: The first line of the error by which it failed; empty if it did not.
     """
 
     def __init__(
@@ -106,6 +109,7 @@ class Job:
         self.num_devices = 1
         self.kind: Hashable = tenant, priority, self.program_name, id(graph)
         self.is_cancelled, self.is_suspending, self.joined = False, False, 0
+        self.why = ""
         self.folder: Path | None = None
         self.future: Future[Result] = Future()
         self.future.set_running_or_notify_cancel()  # from here on `cancel` alone ends it
@@ -160,6 +164,7 @@ class Job:
             ", ".join(self.devices) or None,
             self.estimate.own_bytes,
             self.joined,
+            self.why,
         )
 
     def __repr__(self) -> str:

@@ -72,11 +72,12 @@ def table_of_jobs(jobs: Sequence[JobRow]) -> str:
         "seconds",
         "device",
         "joined",
+        "why",
     )
     rows = [
         (
             *(row.number, row.program, row.graph, row.tenant, row.priority, row.state),
-            *(row.supersteps, row.lease_seconds, row.device or "", row.joined or ""),
+            *(row.supersteps, row.lease_seconds, row.device or "", row.joined or "", row.why),
         )
         for row in jobs
     ]

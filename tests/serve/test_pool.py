@@ -118,7 +118,10 @@ def test_errors_go_to_their_job_and_no_other() -> None:
         with pytest.raises(sigps.GraphError, match="there is no vertex -7"):
             bad.result(60)
         assert good.result(60).reason == "converged"
-        assert {row.state for row in pool.jobs()} == {"failed", "done"}
+        assert {(row.state, "no vertex -7" in row.why, row.why.count("\n")) for row in pool.jobs()} == {
+            ("failed", True, 0),
+            ("done", False, 0),
+        }
         assert pool.submit(BFS(source=1), "rmat").estimate.seconds == good.lease_seconds
 
 

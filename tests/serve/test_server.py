@@ -191,6 +191,11 @@ def test_the_commands(folder: Path, capsys: pytest.CaptureFixture[str], tmp_path
     printed = capsys.readouterr().out
     assert f"job {number} had ended before" in printed
     assert "SSSP" in printed
+    failing = sigps.connect(folder / "s").submit(SSSP(source=-7), "roads")
+    with pytest.raises(sigps.GraphError, match="no vertex -7"):
+        failing.result()
+    assert cli.execute(["jobs", *at]) == 0
+    assert f"job {failing.number} failed: SSSP(source=): there is no vertex -7" in capsys.readouterr().out
     number = long_job(sigps.connect(folder / "s")).number
     threading.Timer(0.5, cli.execute, [["cancel", str(number), *at]]).start()
     assert cli.execute(["result", str(number), *at]) == 1
