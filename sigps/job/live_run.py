@@ -432,6 +432,8 @@ def _on_gpu(made: Prepared, found: Incremental, options: Mapping[str, Any]) -> t
     of_rows = find_measures_obstacle(derived, found) if is_measured else find_rows_obstacle(derived)
     if of_rows is not None:
         return None, f"on a GPU rows of edges do not follow: {of_rows}"
+    if is_measured and obstacle is not None:  # nobody would count
+        return None, obstacle
     _, subgraph = partition_of(graph, "edges", (1.0,), Needs(), 1)
     exchange = NoExchange(lambda ids, _: graph.ids.to_gids(ids))
     threads = Threads(1)

@@ -150,7 +150,7 @@ def decide_streaming(
             f"{_text(limit)}: give it more, use more ranks, or fewer threads"
         )
     if rank is None:
-        rank = int(arcs.argmax())
+        rank = int(np.diff(rows.table.words[pages].astype(np.int64)).argmax())
     elif len(threads) > 1:
         resident = resident_of(int(vertices[rank]), int(arcs[rank]), threads[rank])
     spare = 0 if limit is None else limit - sum(resident.values())

@@ -396,7 +396,7 @@ class Dispatcher:
             self._history[key] = count + 1, total + job.lease_seconds
         is_cancelled = isinstance(error, CancelledError)
         if error is not None and not is_cancelled:
-            job.why = f"{error}".partition("\n")[0][:_WHY_CHARACTERS]
+            job.why = (f"{error}".partition("\n")[0] or type(error).__name__)[:_WHY_CHARACTERS]
         self._left(job, "done" if error is None else "cancelled" if is_cancelled else "failed")
         return job.future, result, error
 

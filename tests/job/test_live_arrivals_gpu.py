@@ -48,6 +48,19 @@ class Widest(Vertex, message=float):
         self.vote_to_halt()
 
 
+class Deep(Vertex, message=int):
+    """Levels, where those that nothing reaches keep the least number there is."""
+
+    level: State[int] = -(2**63)
+
+    def compute(self, messages):
+        if (self.superstep == 0 and self.id == 0) or messages:
+            self.level = self.superstep
+            self.send_to_neighbors(self.superstep)
+            self.retire()
+        self.vote_to_halt()
+
+
 class Choosy(Vertex, message=int):
     """Levels of vertices that only some messages reach."""
 
@@ -96,6 +109,19 @@ def test_states_are_those_of_a_full_run(history: History, which: int) -> None:
                 moved = [v for v, a, b in zip(known, zip(*was), zip(*now), strict=True) if a != b]  # noqa: B905
                 assert result.changed_ids.tolist() == moved
             before = result
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+def test_any_number_below_zero_is_no_level() -> None:
+    graph = Graph.from_edges([0, 2, 3], [1, 3, 4], vertices=range(6), directed=True)
+    with sigps.stream(Deep(), graph, device="cuda", guard="incremental") as stream:
+        assert stream.result.path == "full"
+        for inserts, deletes in ((([5], [4]), ([0], [1])), (([1, 0], [2, 1]), None), (None, ([1], [2]))):
+            result = stream.apply(inserts=inserts, deletes=deletes)
+            assert result.path == "incremental"
+            assert (
+                result["level"].tolist() == sigps.run(Deep(), stream.graph, device="python")["level"].tolist()
+            )
 
 
 def batches_go_on(name: str, size: int, sizes: list[int], which: int, weights: int) -> None:

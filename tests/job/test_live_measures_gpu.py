@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from neighbor_measures import Around
 
 import sigps
-from sigps import Graph, Vertex
+from sigps import Graph, State, Vertex, from_column, num_neighbors
 from sigps.apps import LCC, Triangles
 from sigps.device.linking import link_kernel
 from sigps.engine.gpu import edited_rows, measures
@@ -23,6 +23,28 @@ from sigps.job import guard
 @pytest.fixture
 def host_is_gpu(monkeypatch: Any) -> None:
     use_host_for_streams(monkeypatch)
+
+
+class Spread(Vertex):
+    """Reads a degree, which parallel edges and loops change, too."""
+
+    near: State[int] = num_neighbors
+    repeats: State[int] = 0
+
+    def compute(self, messages):
+        self.repeats = self.out_degree - self.near
+        self.vote_to_halt()
+
+
+class Marked(Vertex):
+    """Begins with a column beside a measure."""
+
+    near: State[int] = num_neighbors
+    mark: State[int] = from_column("mark")
+
+    def compute(self, messages):
+        self.mark += self.near
+        self.vote_to_halt()
 
 
 FIELDS = {
@@ -155,6 +177,43 @@ def test_rounds_after_measures_run_again() -> None:
         assert (result["near"].tolist(), result["links"].tolist()) == ([2, 3, 1, 2], [2, 2, 0, 2])
         assert (result["steps"].tolist(), result.path, result.supersteps) == ([6] * 4, "incremental", 3)
         assert stream.apply(inserts=([3, 2], [1, 2])).supersteps == 0
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+def test_degrees_are_read_again_where_no_pair_changes() -> None:
+    graph = Graph.from_edges([0, 1], [1, 2], directed=False)
+    with sigps.stream(Spread(), graph, device="cuda", guard="incremental") as stream:
+        for inserts, repeats in ((([0], [1]), [1, 1, 0]), (([2], [1]), [1, 2, 1])):
+            result = stream.apply(inserts=inserts)
+            assert (result["repeats"].tolist(), result.path) == (repeats, "incremental")
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+def test_measures_beside_columns_are_those_of_a_full_run() -> None:
+    graph = Graph.from_edges([0, 1], [1, 2], directed=False).with_vertex_columns({"mark": [10, 20, 30]})
+    with sigps.stream(Marked(), graph, device="cuda") as stream:
+        assert stream.result["mark"].tolist() == [11, 22, 31]
+        result = stream.apply(inserts=([0], [2]))
+        assert (result["mark"].tolist(), result.path) == ([12, 22, 32], "full")
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+def test_edges_that_a_vertex_lost_are_counted_before() -> None:
+    """A hub that loses all of its edges goes along their list for each of them."""
+    count = 150
+    leaves = np.arange(1, count + 1)
+    ring = leaves, np.roll(leaves, 1)
+    graph = Graph.from_edges(
+        *(np.concatenate([a, b]) for a, b in zip(ring, (0 * leaves, leaves), strict=True)), directed=False
+    )
+    with sigps.stream(Triangles(), graph, device="cuda", guard="incremental") as stream:
+        run: Any = stream._live
+        result = stream.apply(deletes=(0 * leaves, leaves))
+        assert result["triangles"].tolist() == [0] * (count + 1)
+        entries = count * count  # each of which takes a warp, as 32 edges do
+        assert (
+            run._spending.spent == (count + 32 * entries) * measures._SEARCHED // measures._READS_OF_MESSAGE
+        )
 
 
 @pytest.mark.usefixtures("host_is_gpu")

@@ -144,7 +144,8 @@ class BatchMemory:
     Args:
         sides: The out-edges, and the in-edges where they are others.
         hub_degree: Vertices with more out-edges are hubs.
-        order: [num_owned], uint32, on the host: by what in-edges of a row ascend; None where they have no order.
+        order: [num_owned], uint32, on the host: by what in-edges of a row ascend (of measures out-edges, too); None
+            where they have no order.
 
     Attributes:
         sides: As they were given.

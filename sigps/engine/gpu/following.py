@@ -2,8 +2,8 @@
 
 To lay a version out anew takes seconds where a run takes a millisecond. What changes are the rows' order and places
 (`edited_rows.py`), so a program is followed whose messages combine in any order: no sums of floats, no lists. Where a
-pull may stop at the sender of the lowest id (`BFS`), rows of in-edges keep the order of ids.
-`live.GpuLiveEngine` goes on from the last states besides.
+pull may stop at the sender of the lowest id, rows of in-edges keep the order of ids. Others go on from the last states
+besides: monotone programs (`live.py`), those of a first arrival (`arrivals.py`), and measures (`measures.py`).
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from sigps.errors import DeviceError
 from sigps.kernels.cuda.abi import structure
 from sigps.kernels.cuda.lease import HUB_DEGREE
 
-__all__ = ["TO_THE_END", "GpuFollowingEngine", "find_rows_obstacle", "live_macros"]
+__all__ = ["MOST_STATES", "TO_THE_END", "GpuFollowingEngine", "find_rows_obstacle", "live_macros"]
 
 TO_THE_END = 1 << 62
 
 _LIVE = structure("Live").dtype
-_MOST_STATES = _LIVE["states"].shape[0]
+MOST_STATES = _LIVE["states"].shape[0]
 _IN_ANY_ORDER = {"min", "max", "any", "all", "or", "and", "xor", "exact"}
 
 
@@ -58,8 +58,8 @@ def find_rows_obstacle(program: VertexProgram) -> str | None:
         return "it has aggregators, or master()"
     if any(field.measure for field in program.states):
         return "states begin with measures of the graph"
-    if len(program.states) > _MOST_STATES:
-        return f"it has over {_MOST_STATES} states"
+    if len(program.states) > MOST_STATES:
+        return f"it has over {MOST_STATES} states"
     return None
 
 

@@ -52,15 +52,14 @@ _AT_A_TIME = 64
 """Supersteps between two looks at what a run has cost; as many as before each time after that."""
 _MOST_STAMP = 1 << 31
 
-NOT_BUILT = "on a GPU incremental runs are built for monotone programs, and for those of a first arrival"
-
 _ORDERS = structure("Orders").dtype
 
 
 def find_live_obstacle(program: VertexProgram, found: Incremental) -> str | None:
     """Return why a program whose edges follow does not go on from its last states on a GPU; None where it does."""
     if found.kind != "monotone":
-        return found.why if found.kind == "full" else NOT_BUILT
+        built = "monotone programs, those of a first arrival, and local measures whose vertices send nothing"
+        return found.why if found.kind == "full" else f"on a GPU incremental runs are built for {built}"
     claim = program.monotone
     assert claim is not None
     if not found.record_is_key:

@@ -7,7 +7,7 @@ superstep 0, in the memory of the run before, which for vertices that send nothi
 counts anew.
 
 To count costs what is known before it begins: the edges of the ends of lower degree, of the batch's pairs and of all
-edges. So what is given up has cost next to nothing.
+edges, and how many edges such an end lost. So what is given up has cost next to nothing.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ import numpy as np
 from sigps.account import spent_on
 from sigps.compiler.program import Delivery, VertexProgram
 from sigps.compiler.proofs.incremental import Incremental
+from sigps.compiler.proofs.rounds import reads_rows
 from sigps.device.cuda import Gpu, Kernel, Module
 from sigps.device.transfers import copy_within
 from sigps.engine.cpu.following import EdgeChanges
 from sigps.engine.cpu.spending import Spending
 from sigps.engine.gpu.edited_rows import THREADS, num_blocks
-from sigps.engine.gpu.following import TO_THE_END, GpuFollowingEngine, live_macros
+from sigps.engine.gpu.following import MOST_STATES, TO_THE_END, GpuFollowingEngine, live_macros
 from sigps.engine.gpu.triangles import Around, count_around
 from sigps.engine.stats import StatsLog
 from sigps.errors import DeviceError
@@ -50,6 +51,8 @@ def find_measures_obstacle(program: VertexProgram, found: Incremental) -> str | 
         return "states begin with measures of the graph"
     if program.delivery is not Delivery.NONE or program.reads_edges or program.edge_columns:
         return "states begin with measures of the graph, and vertices send, or read their edges"
+    if len(program.states) > MOST_STATES:
+        return f"it has over {MOST_STATES} states"
     return None
 
 
@@ -62,6 +65,8 @@ class GpuMeasuresEngine(GpuFollowingEngine):
 
     def __init__(self, *args: Any) -> None:
         self._found: Around | None = None
+        native, *_ = args
+        self._reads_degrees = reads_rows(native.program)
         super().__init__(*args, refused="")
 
     def _lay_out(self) -> None:
@@ -78,12 +83,13 @@ class GpuMeasuresEngine(GpuFollowingEngine):
         self._counting = _counting_kernels(self._native.gpu, self._directed)
         n = self._num_owned
         self._heads = cupy.zeros(n, dtype=cupy.uint32)
+        self._num_hung = cupy.zeros(n, dtype=cupy.uint32)
         self._touched = cupy.zeros(-(-n // 32), dtype=cupy.uint32)
         self._work = cupy.zeros(1, dtype=cupy.uint64)
         self._links = np.zeros((), dtype=_LINKS)
         self._links["num_rows"] = n
-        for name, array in (("heads", self._heads), ("touched", self._touched), ("work", self._work)):
-            self._links[name] = array.data.ptr
+        for name in ("heads", "num_hung", "touched", "work"):
+            self._links[name] = getattr(self, f"_{name}").data.ptr
         self._table: list[Any] = []
         self._launched = -1
 
@@ -97,7 +103,7 @@ class GpuMeasuresEngine(GpuFollowingEngine):
         engine = self._begun()
         try:
             self._found = count_around(engine._graph, self._native.gpu, directed=self._directed)
-        except DeviceError as error:
+        except (DeviceError, MemoryError) as error:
             self.obstacle = f"there is no room to count beside rows that follow: {error}"
             return StatsLog()
         for name in ("num_neighbors", "neighbor_links"):
@@ -130,14 +136,18 @@ class GpuMeasuresEngine(GpuFollowingEngine):
         self.refused = ""
         if self.obstacle:
             return None
-        self._count(spending.left * _READS_OF_MESSAGE // _SEARCHED)
+        try:
+            self._count(spending.left * _READS_OF_MESSAGE // _SEARCHED)
+        except (DeviceError, MemoryError) as error:
+            self.obstacle = f"there is no room for the pairs of a batch beside rows that follow: {error}"
+            return None
         found = self._read()
         self._launched = -1
         if self.obstacle:
             return None
         if found["is_given_up"] or not spending.take(int(found["num_read"]) * _SEARCHED // _READS_OF_MESSAGE):
             return None
-        self._changes = bool(found["num_begun"])
+        self._changes = bool(found["num_begun"]) or self._reads_degrees
         if not self._changes:
             return StatsLog()
         self._engine.begin_anew()
@@ -160,12 +170,14 @@ class GpuMeasuresEngine(GpuFollowingEngine):
         import cupy
 
         self._table.clear()
+        table = []
         for name, dtype, count in (
             ("keys", np.uint64, 1), ("removed", np.uint32, 2), ("added", np.uint32, 2), ("became", np.uint32, 1),
             ("pairs", np.uint32, 1), ("nexts", np.uint32, 2),
         ):  # fmt: skip
-            self._table.append(cupy.empty(count * num_slots, dtype=dtype))
-            self._links[name] = self._table[-1].data.ptr
+            table.append(cupy.empty(count * num_slots, dtype=dtype))
+            self._links[name] = table[-1].data.ptr
+        self._table = table
 
     def _launch_again(self) -> None:
         if self._launched >= 0:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from sigps.errors import GraphError
+from sigps.errors import GraphError, SigpsError
 from sigps.group import Group, together
 
 if TYPE_CHECKING:
@@ -110,8 +110,13 @@ def gpu_of_rank(num_edges: int, group: Group) -> tuple[Gpu, int] | None:
     def find() -> Gpu | None:
         if device == "auto" and cuda.what_is_missing():
             return None
-        gpu = cuda.find_gpu([on for on, _ in ranks[: group.rank]].count(host))
-        cuda.free_bytes()  # prepares the GPU for this process, which takes memory, too
+        try:
+            gpu = cuda.find_gpu([on for on, _ in ranks[: group.rank]].count(host))
+            cuda.free_bytes()  # prepares the GPU for this process, which takes memory, too
+        except (SigpsError, MemoryError, RuntimeError):  # which CuPy's errors are
+            if device == "auto":
+                return None
+            raise
         return gpu
 
     gpu = together(find, group)

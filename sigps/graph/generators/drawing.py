@@ -30,7 +30,7 @@ class Drawing:
     """A recursive matrix, and what its kernels take.
 
     Attributes:
-        num_loops: Self-loops among its edges, when they have been counted.
+        num_loops: Self-loops among its edges, once `count` has counted them; 0 before.
     """
 
     def __init__(self, stream: EdgeStream, gpu: Gpu) -> None:
@@ -45,7 +45,7 @@ class Drawing:
         self._given = *drawn, *by
 
     def count(self, bounds: NDArray[np.int64], numbers: Any) -> NDArray[np.int64]:
-        """Return what is stored in ranges of rows, repeats among it.
+        """Return what is stored in ranges of rows, [ranges], repeats among it, of an undirected matrix without loops.
 
         Args:
             bounds: [ranges], their first rows.
@@ -62,7 +62,11 @@ class Drawing:
         return found
 
     def count_ends(self, edges: range) -> tuple[NDArray[np.int64], int]:
-        """Return what `spread.balanced_bounds` takes of a range of edges, and the self-loops among them."""
+        """Return the ends in each bin of rows, [bins], which `spread.balanced_bounds` takes, and the self-loops.
+
+        Args:
+            edges: The numbers of the edges that are counted.
+        """
         import cupy
 
         shift, num_bins = bins_of(self.stream.num_vertices)
@@ -99,7 +103,7 @@ class Drawing:
         return rows_of_keys(keys, self.gpu, end - first, first_row=first_row, drops_repeats=drops)
 
     def weigh(self, offsets: Any, targets: Any, first: int, order: Any = None) -> NDArray[np.float32]:
-        """Return the weights of a piece.
+        """Return the weights of a piece's edges, [edges], on the host.
 
         Args:
             offsets: Of its rows, as `rows` returns them.

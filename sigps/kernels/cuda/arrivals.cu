@@ -47,7 +47,8 @@ __device__ inline uint32_t *begun_levels_of(const Live &live) {
 }
 
 __device__ inline uint32_t level_before(const Live &live, uint32_t v) {
-  return uint32_t(static_cast<const int64_t *>(live.states[live.key])[v]);
+  int64_t level = static_cast<const int64_t *>(live.states[live.key])[v];
+  return level < 0 ? NO_LEVEL : uint32_t(level);
 }
 
 __device__ inline bool comes_next(uint32_t level, uint32_t next) {

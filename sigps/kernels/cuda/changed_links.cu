@@ -28,7 +28,7 @@
 
 using namespace sigps;
 
-// Between launches `heads` and `touched` are zeros.
+// Between launches `heads`, `num_hung` and `touched` are zeros.
 struct ChangedLinks {
   Batch batch;
   unsigned long long most_cost;       // in edges that are read
@@ -43,6 +43,7 @@ struct ChangedLinks {
   uint32_t *nexts;                    // [2 * num_slots] of a list of `heads`
   uint32_t *heads;                    // [rows] 1 more than twice the slot of a
                                       // pair that went, and than its end
+  uint32_t *num_hung;                 // [rows] the entries of a list
   uint32_t *touched;                  // [rows / 32] ends of changed pairs
   unsigned long long *num_neighbors;  // [rows]
   unsigned long long *neighbor_links; // [rows]
@@ -190,6 +191,14 @@ __device__ inline void hang(const ChangedLinks &links, uint32_t slot,
                             uint32_t which, uint32_t v) {
   uint32_t entry = 2 * slot + which;
   links.nexts[entry] = atomicExch(&links.heads[v], entry + 1);
+  atomicAdd(&links.num_hung[v], 1u);
+}
+
+__device__ inline void add_work(const ChangedLinks &links,
+                                unsigned long long edges) {
+  edges = sum_of_warp(edges);
+  if (lane() == 0 && edges != 0)
+    atomicAdd(&links.batch.counts->num_read, edges);
 }
 
 // Finds the pairs that have other arcs than before, and adds up what looking at
@@ -231,9 +240,16 @@ __device__ void find_changed(const ChangedLinks &links) {
     }
     edges += min(degree_of(links, low), degree_of(links, high)) + 1;
   }
-  edges = sum_of_warp(edges);
-  if (lane() == 0 && edges != 0)
-    atomicAdd(&counts->num_read, edges);
+  add_work(links, edges);
+}
+
+// Adds what going along the lists takes: a warp takes an entry at a time.
+__device__ void add_lists(const ChangedLinks &links) {
+  uint32_t count = links.batch.counts->num_begun;
+  unsigned long long edges = 0;
+  for (uint32_t k = first_thread(); k < count; k += num_threads())
+    edges += 32ull * links.num_hung[ends_of(links, links.pairs[k]).few];
+  add_work(links, edges);
 }
 
 // The arcs between v and w while the pair of `slot` is looked at, as v sees
@@ -364,6 +380,7 @@ __device__ void forget_pairs(const ChangedLinks &links) {
   for (uint32_t k = first_thread(); k < count; k += num_threads()) {
     Ends pair = ends_of(links, links.pairs[k]);
     links.heads[pair.few] = links.heads[pair.many] = 0;
+    links.num_hung[pair.few] = links.num_hung[pair.many] = 0;
     links.touched[pair.few / 32] = links.touched[pair.many / 32] = 0;
   }
 }
@@ -383,6 +400,10 @@ extern "C" __global__ void __launch_bounds__(256, 4)
   wait_for_all(&counts->barrier, generation);
   find_changed(links);
   wait_for_all(&counts->barrier, generation);
+  if (links.batch.num_deletes) {
+    add_lists(links);
+    wait_for_all(&counts->barrier, generation);
+  }
   bool is_spent = counts->num_read > links.most_cost;
   if (!is_spent)
     look_at_pairs(links);

@@ -3,11 +3,11 @@
 // A row lies in one piece from its begin on, in any order, with room of its own
 // behind it. An edge that is deleted leaves a hole, which the row's last fills;
 // one that is inserted goes behind the row's last. Where SIGPS_ORDERED, rows of
-// in-edges ascend by `order`: edges behind a hole move up, and new ones are
-// brought to their places. A batch either lists the
-// very edges that it deletes, with their numbers, or their ends: then all edges
-// between these go, and where repeats are dropped an edge to insert that is
-// there already is left out.
+// in-edges ascend by `order`, and where it is 2 those of out-edges, too: edges
+// behind a hole move up, and new ones are brought to their places. A batch
+// either lists the very edges that it deletes, with their numbers, or their
+// ends: then all edges between these go, and where repeats are dropped an edge
+// to insert that is there already is left out.
 //
 // Schedule: each function is a phase of a cooperative launch, with a barrier
 // behind it. Rows of many edges are read by a block each, others by a warp.
@@ -55,7 +55,8 @@ struct LiveCounts {
   uint32_t num_expanding[2]; // by round
   uint32_t num_listed, num_rounds, is_given_up;
   // Of first arrivals (arrivals.cu), of a step by its number: lowered vertices,
-  // their out-edges, and the complement of the least level that waits.
+  // their out-edges, and the complement of the least level that waits. Of
+  // measures (changed_links.cu) num_begun is how many pairs changed.
   uint32_t num_begun, num_again, num_steps;
   uint32_t of_step[3], next_level[3];
   unsigned long long step_edges[3];
