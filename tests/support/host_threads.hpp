@@ -142,7 +142,8 @@ static T __shfl_up_sync(uint32_t, T value, uint32_t distance) {
   uint32_t lane = threadIdx.x % 32;
   return from_lane(value, lane < distance ? lane : lane - distance);
 }
-static uint32_t __activemask() { abort(); } // fibers do not know who is beside them
+// Fibers do not know who is beside them: lanes of a warp that are not all there each stand alone.
+static uint32_t __activemask() { return 1u << threadIdx.x % 32; }
 static uint32_t __ballot_sync(uint32_t, bool value) {
   exchanged[threadIdx.x] = value;
   __syncwarp();

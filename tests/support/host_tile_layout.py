@@ -18,8 +18,7 @@ from sigps.engine.gpu import graph as gpu_graph
 __all__ = ["LAYOUT", "LAYOUT_ENTRIES", "launch_on_host", "lay_tiles_out_on_host"]
 
 _DEVICE = r"""
-// Lanes of a warp that are not all there each stand alone.
-#define __activemask() (1u << threadIdx.x % 32)
+// Lanes that are not all there each stand alone (`__activemask`).
 static uint32_t ballot_of(uint32_t lanes, bool value) {
   return lanes == 0xffffffff ? __ballot_sync(lanes, value) : value ? lanes : 0;
 }

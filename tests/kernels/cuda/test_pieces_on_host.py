@@ -14,7 +14,6 @@ SUPPORT = Path(__file__).parents[2] / "support"
 
 DEVICE = r"""
 // Lanes of a warp that are not all there each stand alone.
-static uint32_t __activemask() { return 1u << threadIdx.x % 32; }
 static uint32_t ballot_of(uint32_t lanes, bool value) {
   return lanes == 0xffffffff ? __ballot_sync(lanes, value) : value ? lanes : 0;
 }
