@@ -51,7 +51,7 @@ params: {shift: 1}
 graph: {path: edges.txt, directed: false}
 engine: {device: python}
 checkpoint: {every: 3, dir: log}
-faults: {silent_seconds: 2}
+faults: {silent_seconds: 4}
 output: {path: out.csv, top: 0}
 """
 
@@ -92,7 +92,7 @@ result = run(
     gather=True,
     checkpoint=Checkpoint("log", every=3),
     resume=given.resume,
-    faults=Faults(silent_seconds=2),
+    faults=Faults(silent_seconds=4),
 )
 result.write("out.csv")
 """
