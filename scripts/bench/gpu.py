@@ -36,7 +36,8 @@ from roof import shares_of_roof
 
 import sigps
 from sigps.apps import BFS, SSSP, WCC, KCore, PageRank, Triangles
-from sigps.engine.gpu import graph as gpu_graph
+from sigps.device.cuda import find_gpu
+from sigps.engine.gpu.resident import graphs_on_gpu
 
 WANTED = {
     ("PageRank, a superstep", 22): 0.60,
@@ -59,9 +60,8 @@ WANTED = {
 def forget_counts(graph: sigps.Graph) -> None:
     """Let the next run count triangles anew, as if it were the first."""
     for _, subgraph in graph.derived("partitions", dict).values():
-        for known in gpu_graph._on_gpus.get(subgraph, {}).values():
-            for on_gpu in known.values():
-                on_gpu.forget("around")
+        for on_gpu in graphs_on_gpu(subgraph, find_gpu()).values():
+            on_gpu.forget("around")
 
 
 def measure_pagerank(case: Case, table: Table, repeats: int) -> None:

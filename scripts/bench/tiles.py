@@ -50,6 +50,7 @@ from sigps.device.cuda import find_gpu
 from sigps.engine.gpu import graph as gpu_graph
 from sigps.engine.gpu import placement
 from sigps.engine.gpu.placed_edges import PlacedEdges
+from sigps.engine.gpu.resident import forget_on_gpu
 from sigps.errors import ConfigError
 
 GRAPHS = (
@@ -222,7 +223,7 @@ def compare(found: sigps.Result, judge: sigps.Result, fields: tuple[str, ...], r
 def forget(subject: Subject) -> None:
     """Drop a graph's edges from the GPU."""
     for _, subgraph in subject.graph.derived("partitions", dict).values():
-        gpu_graph.forget_on_gpu(subgraph, find_gpu())
+        forget_on_gpu(subgraph, find_gpu())
 
 
 def measure_layout(precision: str, subject: Subject, layouts: Layouts, table: Table) -> None:

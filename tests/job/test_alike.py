@@ -155,14 +155,14 @@ def test_edges_that_leave_a_gpu_are_kept_by_no_run(monkeypatch: pytest.MonkeyPat
     pytest.importorskip("cuda.core")
     from host_gpu import GPU, use_host_as_gpu
 
-    from sigps.engine.gpu import graph as gpu_graph
+    from sigps.engine.gpu import resident
 
     use_host_as_gpu(monkeypatch)
     graph, expected = drawn_graph(), fields_of(BFS(source=3), drawn_graph(), "cuda")
     sigps.run(BFS(source=0), graph, device="cuda")
     ((_, subgraph),) = graph.derived("partitions", dict).values()
-    (laid_out,) = [weakref.ref(found) for found in gpu_graph._on_gpus[subgraph][GPU.ordinal].values()]
-    gpu_graph.forget_on_gpu(subgraph, GPU)
+    (laid_out,) = [weakref.ref(found) for found in resident.graphs_on_gpu(subgraph, GPU).values()]
+    resident.forget_on_gpu(subgraph, GPU)
     gc.collect()
     assert laid_out() is None
     assert fields_of(BFS(source=3), graph, "cuda") == expected

@@ -337,6 +337,9 @@ class _LayoutKernel:
             rows = np.repeat(np.arange(int(num_rows)), np.diff(_plain(before).astype(int)))
             _plain(keys)[:] = (rows << 32) | _plain(places)[_plain(ends)]
             return
+        if self._name.startswith("place_piece"):
+            _place_piece(*parameters)
+            return
         edges, *arrays, placed = parameters
         begins = _at(edges["offsets"], np.uint64, int(edges["num_rows"]) + 1)
         if self._name.startswith("place_sorted"):
@@ -365,6 +368,18 @@ class _LayoutKernel:
                 ends = places[ends]
             raw = placed[at : at + end - first]
             raw[:] = ends.view(raw.dtype) if ends.dtype.itemsize == raw.dtype.itemsize else ends
+
+
+def _place_piece(
+    edges: Any, lids: Any, offsets: Any, num_rows: Any, order: Any, *column_and_placed: Any
+) -> None:
+    """Rows of the host, sorted one after another, to where their local ids have them."""
+    begins = _at(edges["offsets"], np.uint64, int(edges["num_rows"]) + 1).astype(int)
+    *column, placed = map(_plain, column_and_placed)
+    before, order = _plain(offsets).astype(int), _plain(order)
+    values = column[0].view(placed.dtype)[order] if column else (order & 0xFFFFFFFF).astype(placed.dtype)
+    for row, lid in enumerate(_plain(lids)[: int(num_rows)].astype(int)):
+        placed[begins[lid] : begins[lid + 1]] = values[before[row] : before[row + 1]]
 
 
 _HALO_MOVED_BY = (

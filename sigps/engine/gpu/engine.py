@@ -26,7 +26,7 @@ from sigps.engine.gpu.columns import cast
 from sigps.engine.gpu.components import GpuComponents, gpu_components
 from sigps.engine.gpu.device_fields import DeviceFields
 from sigps.engine.gpu.edge_states import commit_edge_states, kept_edge_state
-from sigps.engine.gpu.graph import GpuGraph, put_rows, runs_on_gpu
+from sigps.engine.gpu.graph import GpuGraph, put_rows
 from sigps.engine.gpu.launch import NO_CLUSTER
 from sigps.engine.gpu.memory_plan import MOST_SUPERSTEPS
 from sigps.engine.gpu.open_loops import wait_for_stream, watching_loops
@@ -36,6 +36,7 @@ from sigps.engine.gpu.placed_program import PlacedProgram, column_types
 from sigps.engine.gpu.placement import Placement
 from sigps.engine.gpu.priority import GpuPriorityOrder
 from sigps.engine.gpu.rank_components import RankComponents
+from sigps.engine.gpu.resident import runs_on_gpu
 from sigps.engine.gpu.run_memory import RunMemory
 from sigps.engine.gpu.spilling import Stream
 from sigps.engine.gpu.tiling import Tiles

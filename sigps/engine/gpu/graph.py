@@ -6,7 +6,6 @@ In-edges are rows of owned vertices alone; out-edges are rows of owned vertices 
 from __future__ import annotations
 
 import functools
-import weakref
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -15,9 +14,11 @@ from numpy.typing import NDArray
 
 from sigps.device.cuda import Gpu, check_fits
 from sigps.engine.gpu.layout import Rows, lay_out
+from sigps.engine.gpu.memory_plan import SORTING, bytes_while_laid_out
 from sigps.engine.gpu.numbering import Numbering
 from sigps.engine.gpu.placed_edges import PlacedEdges, layout_kernel, offsets_of
 from sigps.engine.gpu.pushed_edges import pushed_edges
+from sigps.engine.gpu.resident import graphs_on_gpu, make_room
 from sigps.engine.gpu.row_moves import KernelMoves
 from sigps.engine.gpu.spilled_edges import SpilledEdges
 from sigps.engine.gpu.spilling import Spilling
@@ -29,12 +30,11 @@ from sigps.engine.partition.subgraph import Subgraph
 from sigps.kernels.cuda.lease import HUB_DEGREE
 
 __all__ = [
+    "PACKED",
     "GpuGraph",
     "division_on_gpu",
-    "forget_on_gpu",
     "graph_on_gpu",
     "put_rows",
-    "runs_on_gpu",
     "take_rows",
 ]
 
@@ -282,10 +282,6 @@ _OF_ROWS = ("make_keys_warp_mapped", "take_rows_32_thread_mapped")
 """What tiles take of `layout.cu`."""
 
 
-_on_gpus: weakref.WeakKeyDictionary[Subgraph, dict[int, dict[Any, GpuGraph]]] = weakref.WeakKeyDictionary()
-"""What is laid out, by the partition and the ordinal of the GPU."""
-
-
 def graph_on_gpu(
     subgraph: Subgraph,
     gpu: Gpu,
@@ -308,7 +304,7 @@ def graph_on_gpu(
         is_edited: Whether rows are going to change: each lies in one piece.
         add_up: Adds numbers up over the ranks that decide together whether tiles pay.
     """
-    known = _on_gpus.setdefault(subgraph, {}).setdefault(gpu.ordinal, {})
+    known = graphs_on_gpu(subgraph, gpu)
     if spilling is not None:
         key: Any = sorts_rows, "spilled"
         if key not in known:
@@ -320,6 +316,11 @@ def graph_on_gpu(
         num_ranks, num_there = add_up([1, int(is_there)])
         is_there = num_there == num_ranks
     if not is_there:
+        num_edges = subgraph.incoming.num_edges
+        sizes = subgraph.num_owned, num_edges * (1 if subgraph.goes_both_ways else 2), 0
+        in_rows, in_tiles = bytes_while_laid_out(*sizes), num_edges * (4 + SORTING)
+        if make_room(in_rows if tiling is None else in_tiles, gpu, besides=subgraph) < in_rows:
+            make_room(in_rows, gpu)
         options: dict[str, Any] = {"tiling": tiling, "is_edited": is_edited, "add_up": add_up}
         made = GpuGraph(subgraph, gpu, sorts_rows=sorts_rows, **options)
         if tiling is not None and made.tiles is None:  # it does not pay
@@ -330,21 +331,12 @@ def graph_on_gpu(
 
 def division_on_gpu(subgraph: Subgraph, gpu: Gpu, *, sorts_rows: bool) -> Spilling | Literal["whole"] | None:
     """Return how the edges of a partition that is laid out on a GPU lie; None where it is not."""
-    known = _on_gpus.get(subgraph, {}).get(gpu.ordinal, {})
+    known = graphs_on_gpu(subgraph, gpu)
     if (spilled := known.get((sorts_rows, "spilled"))) is not None:
         return spilled.spilling
-    return "whole" if any(graph.spilling is None for graph in known.values()) else None
+    laid_out = (graph for key, graph in known.items() if key != PACKED)
+    return "whole" if any(graph.spilling is None for graph in laid_out) else None
 
 
-def forget_on_gpu(subgraph: Subgraph, gpu: Gpu) -> None:
-    """Drop a partition's edges from a GPU, where they are there."""
-    _on_gpus.get(subgraph, {}).pop(gpu.ordinal, None)
-    _runs_on.get(subgraph, {}).pop(gpu.ordinal, None)
-
-
-def runs_on_gpu(subgraph: Subgraph, gpu: Gpu) -> dict[Any, Any]:
-    """Return what runs leave for others that are alike; dropped with the edges, to which it may refer."""
-    return _runs_on.setdefault(subgraph, {}).setdefault(gpu.ordinal, {})
-
-
-_runs_on: weakref.WeakKeyDictionary[Subgraph, dict[int, dict[Any, Any]]] = weakref.WeakKeyDictionary()
+PACKED = "packed"
+"""How a `PackedGraph` is laid out."""

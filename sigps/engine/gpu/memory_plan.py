@@ -28,6 +28,7 @@ __all__ = [
     "can_cluster",
     "can_push",
     "direct_arrays",
+    "edges_at_a_time",
     "plan_run",
     "shape_of",
     "table_bytes",
@@ -51,6 +52,15 @@ ORDERING = 48
 """The same where the order is kept, to bring a column along."""
 
 
+def edges_at_a_time(num_edges: int) -> int:
+    """Return how many edges of so many are sorted at a time.
+
+    >>> edges_at_a_time(10_000), edges_at_a_time(1 << 32)
+    (10000, 268435456)
+    """
+    return min(num_edges, max(1 << 26, num_edges >> 4))
+
+
 def bytes_while_laid_out(num_vertices: int, num_edges: int, num_columns: int) -> int:
     """Return about the most bytes that a graph takes on a GPU: those while it is laid out.
 
@@ -58,7 +68,7 @@ def bytes_while_laid_out(num_vertices: int, num_edges: int, num_columns: int) ->
     314000
     """
     kept = bytes_kept(num_vertices, num_edges, num_columns)
-    return kept + num_edges * (ORDERING if num_columns else SORTING)
+    return kept + edges_at_a_time(num_edges) * (ORDERING if num_columns else SORTING)
 
 
 def bytes_kept(num_vertices: int, num_edges: int, num_columns: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sigps.account import spent_on
 from sigps.device.cuda import Gpu, Kernel, Module, check_fits
 from sigps.device.transfers import fill_with, send
 from sigps.engine.gpu.layout import LOOKING_UP, Rows, rows_of_positions
-from sigps.engine.gpu.memory_plan import ORDERING, SORTING
+from sigps.engine.gpu.memory_plan import ORDERING, SORTING, edges_at_a_time
 from sigps.engine.partition.edge_list import EdgeList
 from sigps.engine.partition.subgraph import columns_of
 
@@ -23,7 +24,8 @@ class PlacedEdges:
     """Edges at their positions.
 
     Sorted by the local id of the other end, edges of neighbouring lanes read records that lie together, the most read
-    ones first. Where the order of in-edges means something, it is kept.
+    ones first. Where the order of in-edges means something, it is kept. They are sorted a piece of the host's rows at a
+    time, which takes a fraction of the memory that they stay in.
 
     Args:
         edges: The edges, rows and ends by their numbers on the host.
@@ -41,15 +43,16 @@ class PlacedEdges:
         check_fits(
             {
                 "edges": 4 * rows.num_positions,
-                "laying them out": edges.ends.size * (SORTING if sorts_rows else 4) + edges.offsets.nbytes,
+                "laying them out": edges.offsets.nbytes
+                + (edges_at_a_time(edges.ends.size) * SORTING if sorts_rows else 4 * edges.ends.size),
             }
         )
         self.ends = cupy.zeros(max(rows.num_positions, 1), dtype=cupy.uint32)
         self._columns: dict[str, Any] = {}
         if sorts_rows:
-            keys = self._keys()
-            keys.sort()
-            self._move_sorted("place_sorted_ends", keys, self.ends)
+            for first, last, offsets, keys in self._sorted_by():
+                keys.sort()
+                self._move_piece("place_piece_ends", first, last, offsets, keys, self.ends)
         else:
             ends = send(edges.ends.astype(np.uint32, copy=False))
             self._launch("place_ends", lids, cupy.asarray(edges.offsets), ends, self.ends)
@@ -63,16 +66,20 @@ class PlacedEdges:
             check_fits(
                 {
                     f"edge column {name}": values.dtype.itemsize * self.rows.num_positions,
-                    "laying it out": values.size * (ORDERING if self._sorts_rows else values.dtype.itemsize),
+                    "laying it out": edges_at_a_time(values.size) * ORDERING
+                    if self._sorts_rows
+                    else values.nbytes,
                 }
             )
             moved = cupy.zeros(max(self.rows.num_positions, 1), dtype=values.dtype)
             if values.strides == (0,):
                 fill_with(moved, values[:1].tobytes() or b"\0")
             elif self._sorts_rows:
-                order = cupy.argsort(self._keys(), kind="stable")
-                what = f"place_sorted_column_{values.dtype.itemsize * 8}"
-                self._move_sorted(what, order, send(values), moved)
+                what = f"place_piece_column_{values.dtype.itemsize * 8}"
+                for first, last, offsets, keys in self._sorted_by():
+                    order = cupy.argsort(keys, kind="stable")
+                    part = send(values[self._edges.offsets[first] : self._edges.offsets[last]])
+                    self._move_piece(what, first, last, offsets, order, part, moved)
             else:
                 offsets = cupy.asarray(self._edges.offsets)
                 what = f"place_column_{values.dtype.itemsize * 8}"
@@ -96,23 +103,39 @@ class PlacedEdges:
         """Return what kernels take."""
         return self.rows.structure(self.ends)
 
-    def _keys(self) -> Any:
-        """Return for each edge the local ids of its row and of its other end, as one number."""
+    def _sorted_by(self) -> Iterator[tuple[int, int, Any, Any]]:
+        """Cut the host's rows into pieces; yield which rows, where they begin there, and what edges are sorted by.
+
+        That is the number of their row there and the local id of their other end, as one number.
+        """
         import cupy
 
-        ends = send(self._edges.ends.astype(np.uint32, copy=False))
-        keys = cupy.empty(ends.size, dtype=cupy.uint64)
-        self._launch("make_keys", self._lids, cupy.asarray(self._edges.offsets), ends, keys)
-        return keys
+        edges, first, done = self._edges, 0, 0
+        most = edges_at_a_time(edges.ends.size)
+        while first < edges.offsets.size - 1:
+            fitting = int(np.searchsorted(edges.offsets, np.uint64(done + most), side="right")) - 1
+            last = max(first + 1, fitting)
+            end = int(edges.offsets[last])
+            offsets = cupy.asarray(edges.offsets[first : last + 1] - edges.offsets[first])
+            ends = send(edges.ends[done:end].astype(np.uint32, copy=False))
+            keys = cupy.empty(end - done, dtype=cupy.uint64)
+            kernel = layout_kernel("make_piece_keys_warp_mapped", self._gpu)
+            given = offsets, np.uint64(last - first), self._lids, ends, keys
+            kernel.launch(self._blocks(last - first), 256, given)
+            del ends
+            yield first, last, offsets, keys
+            first, done = last, end
 
-    def _move_sorted(self, what: str, *arrays: Any) -> None:
-        """Bring what has the order of keys to its positions."""
-        self._launch(what, offsets_of(self.degrees_on_host), *arrays)
+    def _move_piece(self, what: str, first: int, last: int, offsets: Any, *arrays: Any) -> None:
+        """Bring what has the order of a piece's keys to its positions."""
+        self._launch(what, self._lids[first:last], offsets, np.uint64(last - first), *arrays)
 
     def _launch(self, what: str, *arrays: Any) -> None:
         kernel = layout_kernel(f"{what}_warp_mapped", self._gpu)
-        blocks = max(1, min(self._gpu.num_sms * 16, self.rows.degrees.size // 8))
-        kernel.launch(blocks, 256, (self.structure(), *arrays))
+        kernel.launch(self._blocks(self.rows.degrees.size), 256, (self.structure(), *arrays))
+
+    def _blocks(self, num_rows: int) -> int:
+        return max(1, min(self._gpu.num_sms * 16, num_rows // 8))
 
 
 def offsets_of(degrees: NDArray[np.uint32]) -> Any:

@@ -16,7 +16,7 @@ from sigps.device.cuda import Gpu, fits, free_bytes
 from sigps.engine.direction import Direction
 from sigps.engine.exchange import Exchange
 from sigps.engine.gpu.components import link_components_ahead
-from sigps.engine.gpu.graph import GpuGraph, division_on_gpu, forget_on_gpu, graph_on_gpu
+from sigps.engine.gpu.graph import PACKED, GpuGraph, division_on_gpu, graph_on_gpu
 from sigps.engine.gpu.launch import CLUSTER_DEGREE
 from sigps.engine.gpu.memory_plan import Sizes, bytes_to_walk, plan_run, shape_of
 from sigps.engine.gpu.numbering import num_lids_of
@@ -25,8 +25,9 @@ from sigps.engine.gpu.packed_places import bytes_beside_pages, bytes_of_heads, l
 from sigps.engine.gpu.placed_edges import link_layout_ahead
 from sigps.engine.gpu.priority import link_buckets_ahead
 from sigps.engine.gpu.rank_components import link_rank_components_ahead, may_have_components
+from sigps.engine.gpu.resident import forget_on_gpu, graphs_on_gpu, make_room
 from sigps.engine.gpu.spilled_edges import SpilledEdges
-from sigps.engine.gpu.spilling import Spilling, Stream, choose_spilling
+from sigps.engine.gpu.spilling import Spilling, Stream, bytes_wanted, choose_spilling
 from sigps.engine.gpu.tiling import Tiles, Tiling, choose_tiling
 from sigps.engine.gpu.variant import LeaseForm, Packing, link_variant_ahead
 from sigps.engine.partition.streamed import StreamedEdges
@@ -40,6 +41,9 @@ __all__ = ["Placement"]
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
+
+_ALL = 1 << 62
+"""More bytes than there are: what earlier runs kept goes, since edges fill what a limit leaves."""
 
 _MANY = 4096
 """Bytes a vertex and edge that no run takes: where there are so many, nothing is asked."""
@@ -183,9 +187,9 @@ class Placement:
         if stream == "auto" and kept is not None and run_bytes <= free_bytes():
             return None
         forget_on_gpu(subgraph, self.gpu)
-        return choose_spilling(
-            stream, free=free_bytes(), is_limited=self.is_limited, run_bytes=run_bytes, **counts
-        )
+        wanted = bytes_wanted(stream, run_bytes=run_bytes, **counts)
+        free = make_room(_ALL if self.is_limited else wanted, self.gpu)
+        return choose_spilling(stream, free=free, is_limited=self.is_limited, run_bytes=run_bytes, **counts)
 
     def _packed_graph(self) -> PackedGraph:
         """Return the partition with its edges packed; what the run leaves of the GPU's memory holds the first pages."""
@@ -209,24 +213,28 @@ class Placement:
         )
         compiled = self._compiled()
         plan = plan_run(compiled, sizes, has_cluster=False, goes_by_edge=False)
-        known: list[PackedGraph] = subgraph.derived(f"packed on GPU {gpu.ordinal}", list)
+        known = graphs_on_gpu(subgraph, gpu)
+        kept = known.get(PACKED)
         run_bytes = plan.nbytes + plan.state_bytes
         if self.program.consumption is Consumption.LISTED:
             run_bytes += list_bytes(
                 edges.rows.most_arcs, gpu.num_sms * shape_of(compiled).blocks_per_sm, compiled.message
             )
         heads = bytes_of_heads(edges.rows.offsets.size - 1) if self.has_heads else 0
-        if known and (known[0].column, known[0].host_bytes) == (self.column, self.host_bytes):
-            more = 0 if known[0].packed.has_heads else heads
-            run_bytes_now = run_bytes + known[0].packed.scratch_bytes(gpu.num_sms) + more
-            if not (self.is_limited or more) or run_bytes_now <= free_bytes(run_bytes_now):
-                return self._with_heads(known[0])
-        known.clear()
+        if isinstance(kept, PackedGraph) and (kept.column, kept.host_bytes) == (self.column, self.host_bytes):
+            more = 0 if kept.packed.has_heads else heads
+            run_bytes_now = run_bytes + kept.packed.scratch_bytes(gpu.num_sms) + more
+            if not (self.is_limited or more) or run_bytes_now <= make_room(
+                run_bytes_now, gpu, besides=subgraph
+            ):
+                return self._with_heads(kept)
+        kept = None
+        known.pop(PACKED, None)
         places = places_in_pages(edges.rows)
         needed = bytes_beside_pages(edges, places, num_lids, gpu.num_sms, self.column)
         needed += heads
         needed += run_bytes
-        spare = (free := free_bytes(needed)) - needed
+        spare = (free := make_room(_ALL if self.is_limited else needed, gpu)) - needed
         if spare < 0:
             raise DeviceError(
                 f"the GPU has {free:,} bytes for this run, which needs {needed:,} even with its edges packed on the "
@@ -235,8 +243,9 @@ class Placement:
             )
         resident_bytes = spare if self.is_limited or self.stream == "auto" else 0
         limits: dict[str, Any] = {"host_bytes": self.host_bytes, "rank": self.exchange.rank}
-        known.append(PackedGraph(subgraph, gpu, resident_bytes, self.column, **limits))
-        return self._with_heads(known[0])
+        made = PackedGraph(subgraph, gpu, resident_bytes, self.column, **limits)
+        known[PACKED] = made
+        return self._with_heads(made)
 
     def _with_heads(self, graph: PackedGraph) -> PackedGraph:
         if self.has_heads:

@@ -188,6 +188,7 @@ class GpuSpec(EngineSpec):
         from sigps.device.cuda import find_gpu, free_bytes
         from sigps.engine.gpu.graph import division_on_gpu
         from sigps.engine.gpu.memory_plan import Sizes, plan_run
+        from sigps.engine.gpu.resident import make_room
         from sigps.kernels.cuda.lease import HUB_DEGREE
 
         limit, num_edges = options.device_memory, -(-graph.num_edges // num_ranks)
@@ -208,7 +209,10 @@ class GpuSpec(EngineSpec):
             )
         num_owned = -(-graph.num_vertices // num_ranks)
         plan = plan_run(compiled, Sizes(num_owned, num_edges, num_edges // HUB_DEGREE, num_lids=num_lids))
-        return laid_out_bytes + plan.nbytes + plan.state_bytes, free
+        needed = laid_out_bytes + plan.nbytes + plan.state_bytes
+        if free < needed:
+            free = make_room(needed, gpu)
+        return needed, free if limit is None else min(free, limit)
 
     def memory_of_rank(self, rank_on_host: int, ranks_here: int) -> int | None:
         """Return half of what is free, shared by the ranks that have the same GPU."""

@@ -8,7 +8,7 @@ from typing import Literal
 from sigps.engine.gpu.memory_plan import ORDERING, bytes_kept, bytes_while_laid_out
 from sigps.errors import DeviceError
 
-__all__ = ["Spilling", "Stream", "choose_spilling"]
+__all__ = ["Spilling", "Stream", "bytes_wanted", "choose_spilling"]
 
 Stream = Literal["auto", "always", "never"]
 
@@ -61,8 +61,8 @@ def choose_spilling(
     """
     if stream == "never":
         return None
-    needed = bytes_while_laid_out(num_vertices, num_edges, num_columns) + run_bytes
-    if stream == "auto" and needed <= free:
+    counts = {"num_vertices": num_vertices, "num_edges": num_edges, "num_columns": num_columns}
+    if stream == "auto" and bytes_wanted(stream, run_bytes=run_bytes, **counts) <= free:
         return None
     fixed = bytes_kept(num_vertices, 0, 0)
     work = max(run_bytes, _LEAST_PIECE * ORDERING)
@@ -75,3 +75,19 @@ def choose_spilling(
     edges = bytes_kept(0, num_edges, num_columns)
     room = free - fixed - work if is_limited or stream == "auto" else 0
     return Spilling(min(1.0, room / max(1, edges)), max(_LEAST_PIECE, work // ORDERING))
+
+
+def bytes_wanted(
+    stream: Stream, *, num_vertices: int, num_edges: int, num_columns: int, run_bytes: int
+) -> int:
+    """Return the bytes of a GPU that graph and run take there where all is, or, for `"always"`, at least.
+
+    The arguments are those of `choose_spilling`.
+
+    >>> counts = dict(num_vertices=1000, num_edges=10**6, num_columns=0, run_bytes=10**7)
+    >>> bytes_wanted("auto", **counts), bytes_wanted("always", **counts)
+    (35064000, 10064000)
+    """
+    if stream == "always":
+        return bytes_kept(num_vertices, 0, 0) + max(run_bytes, _LEAST_PIECE * ORDERING)
+    return bytes_while_laid_out(num_vertices, num_edges, num_columns) + run_bytes

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.device.cuda import check_fits
+from sigps.device.cuda import check_fits, free_bytes
 from sigps.device.transfers import fill_with, send
 from sigps.engine.gpu.layout import BLOCK_DEGREE, Rows, end_of_above, lay_out_slices
 from sigps.engine.gpu.memory_plan import ORDERING, SORTING
@@ -491,7 +491,10 @@ def tiled_edges(
         add_up: Adds numbers up over ranks that decide together; of one rank alone they are the sums.
     """
     num_edges, size = edges.ends.size, tiling.size
+    needed = {"edges": 4 * num_edges, "laying them out": num_edges * SORTING + edges.offsets.nbytes}
     is_too_large = num_edges >= 2**32 or sources.count > size << 16
+    if not tiling.always:  # rows take less
+        is_too_large = is_too_large or free_bytes(sum(needed.values())) < sum(needed.values())
     num_ranks, all_edges, too_large = add_up([1, num_edges, int(is_too_large)])
     if too_large:
         if tiling.always:
@@ -502,7 +505,7 @@ def tiled_edges(
         return None
     if not tiling.may_pay(all_edges // num_ranks):
         return None
-    check_fits({"edges": 4 * num_edges, "laying them out": num_edges * SORTING + edges.offsets.nbytes})
+    check_fits(needed)
     offsets = send(edges.offsets)
     keys = _make_keys(edges, lids, offsets, launch)
     keys.sort()

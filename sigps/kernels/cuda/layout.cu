@@ -17,11 +17,15 @@ using namespace sigps;
 
 namespace {
 
+// Of so many of the host's rows, which lie one after another there.
+//
+//   new_lids, offsets: [num_rows], [num_rows + 1]   of these rows
 template <class Place>
 __device__ void for_each_edge(const Edges &edges, const uint32_t *new_lids,
-                              const uint64_t *offsets, Place place) {
-  uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
-  for (uint32_t lid = warp; lid < edges.num_rows;
+                              const uint64_t *offsets, uint64_t num_rows,
+                              Place place) {
+  uint64_t warp = (uint64_t(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
+  for (uint64_t lid = warp; lid < num_rows;
        lid += gridDim.x * blockDim.x / 32) {
     RowOfEdges row = row_of(edges, new_lids[lid]);
     uint64_t before = offsets[lid];
@@ -34,7 +38,7 @@ template <class T>
 __device__ void place_column(const Edges &edges, const uint32_t *new_lids,
                              const uint64_t *offsets, const T *column,
                              T *placed) {
-  for_each_edge(edges, new_lids, offsets,
+  for_each_edge(edges, new_lids, offsets, edges.num_rows,
                 [&](uint64_t from, uint64_t to) { placed[to] = column[from]; });
 }
 
@@ -44,9 +48,9 @@ extern "C" __global__ void
 place_ends_warp_mapped(const __grid_constant__ Edges edges,
                        const uint32_t *new_lids, const uint64_t *offsets,
                        const uint32_t *ends, uint32_t *placed) {
-  for_each_edge(edges, new_lids, offsets, [&](uint64_t from, uint64_t to) {
-    placed[to] = new_lids[ends[from]];
-  });
+  for_each_edge(
+      edges, new_lids, offsets, edges.num_rows,
+      [&](uint64_t from, uint64_t to) { placed[to] = new_lids[ends[from]]; });
 }
 
 // Makes what the edges of some rows are sorted by: rows by their number among
@@ -251,6 +255,16 @@ place_sorted_ends_warp_mapped(const __grid_constant__ Edges edges,
   });
 }
 
+extern "C" __global__ void
+place_piece_ends_warp_mapped(const __grid_constant__ Edges edges,
+                             const uint32_t *lids, const uint64_t *offsets,
+                             uint64_t num_rows, const uint64_t *keys,
+                             uint32_t *placed) {
+  for_each_edge(
+      edges, lids, offsets, num_rows,
+      [&](uint64_t from, uint64_t to) { placed[to] = uint32_t(keys[from]); });
+}
+
 #define SIGPS_PLACE_COLUMN(bits)                                               \
   extern "C" __global__ void place_column_##bits##_warp_mapped(                \
       const __grid_constant__ Edges edges, const uint32_t *new_lids,           \
@@ -265,6 +279,15 @@ place_sorted_ends_warp_mapped(const __grid_constant__ Edges edges,
     for_each_sorted(edges, offsets, [&](uint64_t from, uint64_t to) {          \
       placed[to] = column[order[from]];                                        \
     });                                                                        \
+  }                                                                            \
+  extern "C" __global__ void place_piece_column_##bits##_warp_mapped(          \
+      const __grid_constant__ Edges edges, const uint32_t *lids,               \
+      const uint64_t *offsets, uint64_t num_rows, const int64_t *order,        \
+      const uint##bits##_t *column, uint##bits##_t *placed) {                  \
+    for_each_edge(edges, lids, offsets, num_rows,                              \
+                  [&](uint64_t from, uint64_t to) {                            \
+                    placed[to] = column[order[from]];                          \
+                  });                                                          \
   }                                                                            \
   extern "C" __global__ void take_rows_##bits##_thread_mapped(                 \
       const uint##bits##_t *values, const uint32_t *order, uint64_t num_rows,  \

@@ -344,12 +344,15 @@ def test_the_layout_kernels_link(arch: str) -> None:
     by_width = (
         "place_column_{}_warp",
         "place_sorted_column_{}_warp",
+        "place_piece_column_{}_warp",
         "take_rows_{}_thread",
         "move_rows_{}_warp",
     )
     names = [
         "place_ends_warp",
         "place_sorted_ends_warp",
+        "place_piece_ends_warp",
+        "make_piece_keys_warp",
         "make_keys_warp",
         "find_reverse_warp",
         "widen_thread",
