@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 
 from sigps.compiler.program import VertexProgram
 from sigps.device.cpu import Threads
+from sigps.device.cuda import Gpu
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.direction import Direction, Schedule
 from sigps.engine.exchange import Exchange
@@ -241,6 +242,7 @@ class Needs(NamedTuple):
         degree_order: Whether owned vertices are numbered by descending in-degree on one rank too. (On several they
             always are.)
         ascending: Whether in-edges of a vertex may be in the order of local ids then, which is faster.
+        gpu: The GPU that may put a part in order; None where cores do.
     """
 
     out_edges: bool = False
@@ -248,6 +250,7 @@ class Needs(NamedTuple):
     degree_order: bool = False
     ascending: bool = False
     streamed: bool = False
+    gpu: Gpu | None = None
 
 
 class Executable(NamedTuple):

@@ -77,7 +77,9 @@ def _laid_out(
         subgraph = (
             build_by_degree(graph, num_threads, ascending=needs.ascending)
             if needs.degree_order
-            else build_subgraph(graph, assignment, with_outgoing=outgoing, num_threads=num_threads)
+            else build_subgraph(
+                graph, assignment, with_outgoing=outgoing, num_threads=num_threads, gpu=needs.gpu
+            )
         )
     if needs.neighbor_rows:
         rows = build_neighbor_rows(subgraph, assignment, graph.group)

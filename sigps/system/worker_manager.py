@@ -322,6 +322,8 @@ class WorkerManager:
             needs = needs._replace(degree_order=False)
         if options.deterministic:  # floats may have to add up in the order of gids
             needs = needs._replace(ascending=False)
+        if options.device_memory is not None:
+            needs = needs._replace(gpu=None)
         return needs
 
     def _begin(self, worker: Worker, context: RunContext, registrations: Sequence[dict[str, Any]]) -> None:

@@ -104,7 +104,8 @@ class GpuSpec(EngineSpec):
     def needs(self, executable: Executable, program: Vertex, graph: Graph, num_ranks: int) -> Needs:
         derived = executable.program
         assert derived is not None
-        return Needs(derived.reads_edges, derived.reads_neighbors or derived.reads_reverse)
+        gpu = executable.code.gpu if num_ranks > 1 else None
+        return Needs(derived.reads_edges, derived.reads_neighbors or derived.reads_reverse, gpu=gpu)
 
     @property
     def streaming(self) -> EngineSpec | None:

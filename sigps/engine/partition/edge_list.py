@@ -57,6 +57,7 @@ def in_order(
     *,
     ascending: bool = False,
     num_threads: int = 1,
+    moved_ends: NDArray[np.uint32] | None = None,
 ) -> EdgeList:
     """Return rows, or some of them, in another order.
 
@@ -68,6 +69,7 @@ def in_order(
         new_ids: The new id of each end, by its id; None where ends keep theirs.
         ascending: Whether edges of a row ascend by their new ends; else they stay in their order.
         num_threads: Threads that move them.
+        moved_ends: The ends in that order by their new ids, where they are known already.
     """
     from sigps.kernels.cpu.layout import rows_in_order
 
@@ -113,7 +115,7 @@ def in_order(
     columns = dict(rows.columns)  # each may go when it has been moved
     return EdgeList(
         offsets,
-        moved(rows.ends, is_column=False),
+        moved(rows.ends, is_column=False) if moved_ends is None else moved_ends,
         MovedColumns(columns, lambda name: moved(columns.pop(name), is_column=True)),
     )
 

@@ -18,8 +18,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.device.cuda import Gpu
 from sigps.engine.fixed_points import is_mesh
 from sigps.engine.partition.edge_list import EdgeList, by_source, grouped, in_order, require_symmetry, uses_of
+from sigps.engine.partition.order import PartOrder, order_on_gpu
 from sigps.errors import GraphError, nearest
 from sigps.graph.degrees import degree_order
 from sigps.graph.graph import Graph
@@ -226,7 +228,12 @@ class Subgraph:
 
 
 def build_subgraph(
-    graph: Graph, assignment: Assignment, *, with_outgoing: bool, num_threads: int = 1
+    graph: Graph,
+    assignment: Assignment,
+    *,
+    with_outgoing: bool,
+    num_threads: int = 1,
+    gpu: Gpu | None = None,
 ) -> Subgraph:
     """Bring each rank its partition: collective; one process alone copies nothing.
 
@@ -235,10 +242,11 @@ def build_subgraph(
         assignment: Which rank owns which vertex.
         with_outgoing: Whether compute() walks out-edges.
         num_threads: Threads of this rank that count and move edges.
+        gpu: What may do so instead, where it has room.
     """
     if graph.group.size == 1:
         return _whole(graph, with_outgoing)
-    return _part(graph, assignment, with_outgoing, num_threads)
+    return _part(graph, assignment, with_outgoing, num_threads, gpu)
 
 
 def columns_of(edges: EdgeList, names: tuple[str, ...]) -> tuple[NDArray[Any], ...]:
@@ -319,45 +327,39 @@ def narrow(degrees: NDArray[Any]) -> NDArray[Any]:
     return degrees.astype(np.uint32 if fits else np.uint64)
 
 
-def _part(graph: Graph, assignment: Assignment, with_outgoing: bool, num_threads: int) -> Subgraph:
-    group = graph.group
-    by_gid = assignment.owned(group.rank)
-    local_of = np.zeros(graph.num_vertices, dtype=np.uint32)
-    local_of[by_gid] = np.arange(by_gid.size)
-    rows = None
+def _part(
+    graph: Graph, assignment: Assignment, with_outgoing: bool, num_threads: int, gpu: Gpu | None
+) -> Subgraph:
+    group, rows, order = graph.group, None, None
     if not graph.directed and isinstance(assignment, Contiguous):
         rows = rows_of(graph, assignment)
-    if rows is not None:
-        sources, degrees = rows.ends, np.diff(rows.offsets)
-    else:
-        arrived = _in_edges(graph, assignment)
-        sources, degrees = arrived.ends, np.bincount(local_of[arrived.rows], minlength=by_gid.size)
-    by_degree = degree_order(degrees)
-    owned = by_gid[by_degree]
-    local_of[owned] = np.arange(owned.size)
-
-    uses = uses_of(sources, graph.num_vertices, num_threads)
-    uses[by_gid] = 0
-    ghosts = np.flatnonzero(uses)
-    ghosts = ghosts[degree_order(uses[ghosts])]
-    del uses
-    owners = assignment.owner_of(ghosts)
-    ghosts = ghosts[np.argsort(owners.astype(np.uint16), kind="stable")]  # 16 bits are sorted by their digits
-    ghost_bounds = np.append(0, np.cumsum(np.bincount(owners, minlength=group.size)))
-    local_of[ghosts] = np.arange(owned.size, owned.size + ghosts.size)
+        if gpu is not None:
+            order = order_on_gpu(gpu, rows, assignment.bounds, group.rank)
+    if order is None:
+        arrived = None if rows is not None else _in_edges(graph, assignment)
+        order = _order_on_cores(graph, assignment, rows, arrived, num_threads)
+    local_of, num_owned = order.local_of, order.by_degree.size
+    owned, ghosts, ghost_bounds = (
+        assignment.owned(group.rank)[order.by_degree],
+        order.ghosts,
+        order.ghost_bounds,
+    )
 
     outgoing, out_degrees = None, None
     if rows is not None:
-        out_degrees = narrow(degrees[by_degree])  # each edge is stored at both of its ends
-        incoming = in_order(rows, by_degree, local_of, num_threads=num_threads)
-        outgoing = in_order(rows, by_degree, num_threads=num_threads) if with_outgoing else None
+        out_degrees = narrow(
+            np.diff(rows.offsets)[order.by_degree]
+        )  # each edge is stored at both of its ends
+        incoming = in_order(rows, order.by_degree, local_of, num_threads=num_threads, moved_ends=order.ends)
+        outgoing = in_order(rows, order.by_degree, num_threads=num_threads) if with_outgoing else None
     else:
-        incoming = grouped(local_of[arrived.rows], local_of[sources], arrived.columns, owned.size)
+        assert arrived is not None
+        incoming = grouped(local_of[arrived.rows], local_of[arrived.ends], arrived.columns, num_owned)
         del arrived
-    del rows, sources
+    del rows, order
     wanted = group.all_to_all([ghosts[ghost_bounds[r] : ghost_bounds[r + 1]] for r in range(group.size)])
     if with_outgoing and outgoing is None:
-        outgoing = _outgoing(graph, assignment, local_of, owned.size)
+        outgoing = _outgoing(graph, assignment, local_of, num_owned)
     gids = np.concatenate([owned, ghosts])
     return Subgraph(
         num_vertices=graph.num_vertices,
@@ -376,6 +378,31 @@ def _part(graph: Graph, assignment: Assignment, with_outgoing: bool, num_threads
         outgoing_oids=None if outgoing is None else target_oids(graph, outgoing.ends),
         is_undirected=not graph.directed,
     )
+
+
+def _order_on_cores(
+    graph: Graph, assignment: Assignment, rows: EdgeList | None, arrived: _Routed | None, num_threads: int
+) -> PartOrder:
+    """Return how a part lies, of the rows of its vertices, or of in-edges as they arrived."""
+    by_gid = assignment.owned(graph.group.rank)
+    local_of = np.zeros(graph.num_vertices, dtype=np.uint32)
+    local_of[by_gid] = np.arange(by_gid.size)
+    if rows is not None:
+        ends, degrees = rows.ends, np.diff(rows.offsets)
+    else:
+        assert arrived is not None
+        ends, degrees = arrived.ends, np.bincount(local_of[arrived.rows], minlength=by_gid.size)
+    by_degree = degree_order(degrees)
+    local_of[by_gid[by_degree]] = np.arange(by_gid.size)
+    uses = uses_of(ends, graph.num_vertices, num_threads)
+    uses[by_gid] = 0
+    ghosts = np.flatnonzero(uses)
+    ghosts = ghosts[degree_order(uses[ghosts])]
+    owners = assignment.owner_of(ghosts)
+    ghosts = ghosts[np.argsort(owners.astype(np.uint16), kind="stable")]  # 16 bits are sorted by their digits
+    ghost_bounds = np.append(0, np.cumsum(np.bincount(owners, minlength=graph.group.size)))
+    local_of[ghosts] = np.arange(by_gid.size, by_gid.size + ghosts.size)
+    return PartOrder(by_degree, ghosts, ghost_bounds, local_of, None)
 
 
 def rows_of(graph: Graph, assignment: Contiguous) -> EdgeList:
