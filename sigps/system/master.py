@@ -1,4 +1,4 @@
-"""The master of a run, on rank 0: each rank's share of the graph, the leases, the saves, and the end.
+"""The master of a run, on rank 0: the leases, the saves, and the end; and each rank's share of the graph.
 
 It stands outside the superstep loop: a lease is a number of supersteps that the engines run without it. It only
 decides, from what the managers report: it calls no collective, waits for nothing and holds no data of the graph.
@@ -15,7 +15,7 @@ from sigps.engine.stats import StatsLog, SuperstepStats
 if TYPE_CHECKING:
     from sigps.system.checkpoint.state_log import Checkpoint
 
-__all__ = ["GIGABYTES_PER_SECOND_OF_A_CORE", "UNLIMITED", "Master", "lease_size"]
+__all__ = ["GIGABYTES_PER_SECOND_OF_A_CORE", "UNLIMITED", "Master", "capacity_of", "lease_size"]
 
 Reason = Literal["converged", "max_supersteps", "stopped"]
 
@@ -24,8 +24,6 @@ class Master:
     """The decisions of one run; lives on rank 0.
 
     Args:
-        registrations: Each manager's, [size]: its `device`; its `cores`, a share of its host's; and of a GPU the
-            `gigabytes_per_second` of its memory.
         max_supersteps: The run ends after so many supersteps; None for no limit.
         on_progress: Called with all statistics so far after each lease; None where none is wanted.
         checkpoint: When the state is saved; None for never.
@@ -35,14 +33,12 @@ class Master:
         first_lease: How many supersteps the first one may have where there is such a limit.
 
     Attributes:
-        capacities: How much of the graph each rank takes, [size], relative to the others.
         stats: One entry a superstep so far.
         reason: Why the run ended; None while it runs.
     """
 
     def __init__(
         self,
-        registrations: Sequence[dict[str, Any]],
         max_supersteps: int | None,
         on_progress: Callable[[Sequence[SuperstepStats]], None] | None,
         checkpoint: Checkpoint | None = None,
@@ -51,7 +47,6 @@ class Master:
         lease_seconds: float | None = None,
         first_lease: int = 1,
     ) -> None:
-        self.capacities = [_capacity(r) for r in registrations]
         self.stats = StatsLog(stats)
         self.reason: Reason | None = None
         self._checkpoint, self._clock = checkpoint, clock
@@ -123,8 +118,13 @@ class Master:
             self._on_progress(self.stats)
 
 
-def _capacity(registration: dict[str, Any]) -> float:
-    """Return a rank's capacity, in CPU cores: a superstep takes as long as its reads of memory."""
+def capacity_of(registration: dict[str, Any]) -> float:
+    """Return how much of the graph a rank takes, in CPU cores: a superstep takes as long as its reads of memory.
+
+    Args:
+        registration: What its manager says of it: its `cores`, a share of its host's; and of a GPU the
+            `gigabytes_per_second` of its memory.
+    """
     if "gigabytes_per_second" in registration:
         return float(registration["gigabytes_per_second"] / GIGABYTES_PER_SECOND_OF_A_CORE)
     return float(registration["cores"])

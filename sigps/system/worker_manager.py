@@ -31,7 +31,7 @@ from sigps.graph.partitioning.partition import Assignment, PartitionFunction
 from sigps.group.limits import Faults
 from sigps.model.vertex import Vertex
 from sigps.system.data_locator import DataLocator, DeviceLocator
-from sigps.system.master import Master, Reason
+from sigps.system.master import Master, Reason, capacity_of
 from sigps.system.rank_facts import RankFacts, ranks_of_run
 from sigps.system.transport import Transport, choose_transport, needs_hosts
 from sigps.system.turns import current_turns
@@ -230,10 +230,9 @@ class WorkerManager:
                 master = None
                 if self._group.rank == 0:
                     checkpoint = saving.checkpoint if saving else None
-                    master = _master(registrations, max_supersteps, on_progress, checkpoint, stats)
-                order = self._group.broadcast({"capacities": master.capacities if master else []})
+                    master = _master(max_supersteps, on_progress, checkpoint, stats)
                 needs = self._needs(program, executable, options)
-                capacities = tuple(order["capacities"])
+                capacities = tuple(capacity_of(rank) for rank in registrations)
             with status.during("partitioning"):
                 assignment, subgraph = partition_of(self.graph, method, capacities, needs, self.num_threads)
             status.record_log(_last_log(state_log))
@@ -459,7 +458,6 @@ class WorkerManager:
 
 
 def _master(
-    registrations: list[dict[str, Any]],
     max_supersteps: int | None,
     on_progress: Callable[[Sequence[SuperstepStats]], None] | None,
     checkpoint: Checkpoint | None,
@@ -468,7 +466,6 @@ def _master(
     """Return the master of a run, whose leases are as long as the turns of a device that other runs share."""
     turns = current_turns()
     return Master(
-        registrations,
         max_supersteps,
         on_progress,
         checkpoint,

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from thread_group import ThreadGroup, run_ranks
 
 import sigps
 from sigps import ConfigError, Graph, GraphError, Param, State, Vertex, from_column
@@ -126,6 +127,26 @@ def test_a_second_run_prepares_nothing(device: str, monkeypatch: pytest.MonkeyPa
     assert told[-1] == again.supersteps
     with pytest.raises(AssertionError, match="was prepared"):
         sigps.run(BFS(source=0), graph, device=device, max_supersteps=3)
+
+
+def test_ranks_prepare_a_run_once(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared, seen = alike.prepared, list[int]()
+
+    def noted(program: Any, graph: Graph, **options: Any) -> Any:
+        seen.append(graph.group.rank)
+        return prepared(program, graph, **options)
+
+    monkeypatch.setattr(alike, "prepared", noted)
+    whole = drawn_graph()
+    expected = {s: fields_of(BFS(source=s), whole, "python")["level"] for s in (0, 5, 9)}
+    seen.clear()
+
+    def on_ranks(group: ThreadGroup) -> dict[int, Any]:
+        graph = drawn_graph(group=group)
+        return {s: sigps.run(BFS(source=s), graph, device=device)["level"].tolist() for s in expected}
+
+    assert run_ranks(2, on_ranks)[0] == expected
+    assert sorted(seen) == [0, 1]
 
 
 def test_a_run_on_another_gpu_is_prepared_for_that(monkeypatch: pytest.MonkeyPatch) -> None:

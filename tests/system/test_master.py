@@ -4,7 +4,7 @@ import pytest
 
 from sigps.engine.stats import SuperstepStats
 from sigps.system.checkpoint.state_log import Checkpoint
-from sigps.system.master import UNLIMITED, Master, lease_size
+from sigps.system.master import UNLIMITED, Master, capacity_of, lease_size
 
 
 def stats(first: int, count: int, seconds: float = 0.01) -> list[SuperstepStats]:
@@ -31,15 +31,19 @@ def test_the_size_of_a_lease(left: int, pause: float | None, last_seconds: float
 
 
 def test_a_run_to_its_end_is_one_lease() -> None:
-    master = Master([{"device": "cpu", "cores": 2}, {"device": "cpu", "cores": 4}], None, None)
-    assert master.capacities == [2.0, 4.0]
+    master = Master(None, None)
     assert master.next_order() == {"verb": "lease", "supersteps": UNLIMITED}
     master.record(True, stats(0, 12))
     assert master.next_order() == {"verb": "stop", "reason": "converged", "supersteps": 12}
 
 
+def test_a_share_follows_cores_or_the_memory_of_a_gpu() -> None:
+    assert capacity_of({"device": "cpu", "cores": 4}) == 4.0
+    assert capacity_of({"device": "cuda", "cores": 4, "gigabytes_per_second": 4800.0}) == 480.0
+
+
 def test_a_run_ends_at_max_supersteps() -> None:
-    master = Master([{"device": "cpu", "cores": 1}], 5, None)
+    master = Master(5, None)
     assert master.next_order() == {"verb": "lease", "supersteps": 5}
     master.record(False, stats(0, 5))
     assert master.next_order() == {"verb": "stop", "reason": "max_supersteps", "supersteps": 5}
@@ -47,14 +51,14 @@ def test_a_run_ends_at_max_supersteps() -> None:
 
 
 def test_a_run_that_ends_in_its_last_superstep_has_converged() -> None:
-    master = Master([{"device": "cpu", "cores": 1}], 5, None)
+    master = Master(5, None)
     master.record(True, stats(0, 5))
     assert master.next_order()["reason"] == "converged"
 
 
 def test_progress_divides_the_run_into_leases() -> None:
     reported: list[int] = []
-    master = Master([{"device": "cpu", "cores": 1}], 10, lambda so_far: reported.append(len(so_far)))
+    master = Master(10, lambda so_far: reported.append(len(so_far)))
     assert master.next_order() == {"verb": "lease", "supersteps": 1}
     master.record(False, stats(0, 1, seconds=0.05))
     assert master.next_order() == {"verb": "lease", "supersteps": 2}
@@ -92,28 +96,24 @@ def orders(master: Master, seconds: float = 0.01, count: int = 12) -> list[str]:
 
 
 def test_the_state_is_saved_every_so_many_supersteps() -> None:
-    master = Master([{"device": "cpu", "cores": 1}], 12, None, Checkpoint("log", every=5), clock=Clock())
+    master = Master(12, None, Checkpoint("log", every=5), clock=Clock())
     assert orders(master) == ["L5", "S", "L5", "S", "L2", "end"]
-    master = Master([{"device": "cpu", "cores": 1}], 5, None, Checkpoint("log", every=5), clock=Clock())
+    master = Master(5, None, Checkpoint("log", every=5), clock=Clock())
     assert orders(master) == ["L5", "S", "end"]  # so that a run can be made longer
 
 
 def test_the_state_is_saved_every_so_many_seconds() -> None:
-    master = Master([{"device": "cpu", "cores": 1}], 12, None, Checkpoint("log", seconds=4.0), clock=Clock())
+    master = Master(12, None, Checkpoint("log", seconds=4.0), clock=Clock())
     assert orders(master, seconds=1.0) == ["L1", "L2", "L1", "S", "L2", "L2", "S", "L4", "S", "end"]
 
 
 def test_the_state_is_saved_by_whichever_comes_first() -> None:
-    master = Master(
-        [{"device": "cpu", "cores": 1}], 7, None, Checkpoint("log", every=5, seconds=3.0), clock=Clock()
-    )
+    master = Master(7, None, Checkpoint("log", every=5, seconds=3.0), clock=Clock())
     assert orders(master, seconds=1.0) == ["L1", "L2", "S", "L2", "S", "L2", "end"]
 
 
 def test_a_cheap_superstep_does_not_buy_a_lease_without_end() -> None:
-    master = Master(
-        [{"device": "cpu", "cores": 1}], None, None, Checkpoint("log", seconds=300.0), clock=Clock()
-    )
+    master = Master(None, None, Checkpoint("log", seconds=300.0), clock=Clock())
     sizes = []
     for seconds in (0.0002, 0.0002, 50.0, 50.0, 50.0):
         order = master.next_order()
@@ -126,7 +126,6 @@ def test_a_cheap_superstep_does_not_buy_a_lease_without_end() -> None:
 
 def test_a_run_that_goes_on_counts_from_its_log() -> None:
     master = Master(
-        [{"device": "cpu", "cores": 1}],
         12,
         None,
         Checkpoint("log", every=5),

@@ -83,8 +83,11 @@ class GpuPeerEngine(GpuEngine):
         """Fill in what kernels need of the other GPUs. Collective."""
         lease, exchange = memory.lease, self._exchange
         counts = [int(lease[name]) for name in _COUNTED]
-        everywhere = exchange.gather(np.array(counts, dtype=np.int64)).sum(axis=0)
-        lease["could_send"], lease["pull_cost"], self._num_edges = everywhere.tolist()
+        places = [] if self._is_direct else self._places_of_ghosts(memory)
+        gathered = exchange.gather(np.array([*counts, *places], dtype=np.int64))
+        lease["could_send"], lease["pull_cost"], self._num_edges = (
+            gathered[:, : len(counts)].sum(axis=0).tolist()
+        )
         halo = lease["halo"]
         halo["rank"], halo["num_ranks"], halo["could_send"] = exchange.rank, exchange.size, counts[0]
         for name in ("peers", "num_published", "num_barriers"):
@@ -94,7 +97,7 @@ class GpuPeerEngine(GpuEngine):
         if self._is_direct:
             self._fill_direct(memory)
         else:
-            self._fill_halo(memory)
+            self._fill_halo(memory, gathered[:, len(counts) :])
 
     def _fill_direct(self, memory: RunMemory) -> None:
         """Fill in where the other GPUs have their direct messages. Collective."""
@@ -118,17 +121,27 @@ class GpuPeerEngine(GpuEngine):
                     peer[name] = at
         memory.array("peers", np.uint8).set(peers.view(np.uint8))
 
-    def _fill_halo(self, memory: RunMemory) -> None:
-        """Fill in where records go, and come from. Collective."""
+    def _places_of_ghosts(self, memory: RunMemory) -> list[int]:
+        """Return where others write in this rank's memory, and of each which ghosts are its vertices."""
+        ghosts = self._graph.numbering.ghosts
+        assert ghosts is not None
+        offsets = [memory.offset(name) for name in _WRITTEN_TO]
+        begins = np.stack([ghosts.num_hot, ghosts.hot[:-1], ghosts.cold[:-1], ghosts.listed[:-1]], axis=1)
+        return [*offsets, *begins.ravel().tolist()]
+
+    def _fill_halo(self, memory: RunMemory, gathered: NDArray[np.int64]) -> None:
+        """Fill in where records go, and come from.
+
+        Args:
+            memory: This rank's.
+            gathered: What `_places_of_ghosts` returns on each rank.
+        """
         import cupy
 
         graph, exchange, lease = self._graph, self._exchange, memory.lease
         ghosts = graph.numbering.ghosts
         assert ghosts is not None
-        offsets = [memory.offset(name) for name in _WRITTEN_TO]
-        begins = np.stack([ghosts.num_hot, ghosts.hot[:-1], ghosts.cold[:-1], ghosts.listed[:-1]], axis=1)
-        gathered = exchange.gather(np.array([*offsets, *begins.ravel()], dtype=np.int64))
-        first = len(offsets)
+        first = len(_WRITTEN_TO)
         peers = np.zeros(exchange.size, dtype=PEER)
         self._written_to: list[dict[str, int]] = []
         for rank, (peer, address) in enumerate(zip(peers, self._buffers.addresses, strict=True)):
