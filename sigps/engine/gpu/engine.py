@@ -139,9 +139,11 @@ class GpuEngine:
         self._arrived: Snapshot | None = None
         alone = exchange.size == 1
         can_wait = asynchronous and not self._goes_by_edge and not is_bulk and host_bytes is None
-        kept = runs_on_gpu(subgraph, native.gpu) if alone and not is_limited and not is_edited else {}
+        may_keep = (alone or self.has_peers) and not is_limited and not is_edited
+        kept = runs_on_gpu(subgraph, native.gpu) if may_keep else {}
         key = native.program, schedule, asynchronous, forced, stream, tiles
-        if key not in kept:
+        is_kept = key in kept
+        if not (is_kept if alone else may_keep and self._everywhere(is_kept)):  # else all place it anew
             placement = Placement(
                 native.program,
                 native.gpu,
