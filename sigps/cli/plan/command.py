@@ -246,7 +246,8 @@ def _time_lines(
     transport = forecast.transport_of(job.exchange.transport, program)
     by_count = forecast.devices(kind, partitions, transport)
     known = supersteps if is_search else None
-    rows = forecast.forecasts(program, size, partitions, by_count, state_bytes, known)
+    is_skewed = job.graph.generator is not None and job.graph.generator_call[0] == "rmat"
+    rows = forecast.forecasts(program, size, partitions, by_count, state_bytes, known, is_skewed=is_skewed)
     yield f"predicted for {by_count[num_ranks].name}, {forecast.basis(kind, num_ranks, transport)}:"
     yield from (f"  {line}" for line in forecast.table(rows))
     if streaming is not None:

@@ -101,7 +101,7 @@ def basis(kind: DeviceKind, num_ranks: int, transport: str = "auto") -> str:
     if transport in ("mpi", "nccl"):
         return f"records by {transport}, of which no times are kept: several ranks take at least this"
     beyond = "" if num_ranks <= 8 else "; beyond 8 on one host nothing was measured"
-    return f"each rank one of them, by times measured on one and two{beyond}"
+    return f"each rank one of them, by times measured on one, two and four{beyond}"
 
 
 def obstacle(program: VertexProgram | None, schedule: str = "vertex") -> str:
@@ -151,6 +151,13 @@ def steps_of_generator(job: JobConfig) -> int | None:
     return known.get(name) or None
 
 
+def goes_into_tiles(program: VertexProgram, num_edges: int) -> bool:
+    """Return whether so many in-edges of a rank go into tiles, where few vertices have most of them."""
+    from sigps.engine.gpu.tiling import FEWEST_EDGES
+
+    return program.sends_together and not program.edge_columns and num_edges >= FEWEST_EDGES
+
+
 def forecasts(
     program: VertexProgram,
     size: Size,
@@ -158,11 +165,14 @@ def forecasts(
     devices: Mapping[int, Device],
     state_bytes: int,
     supersteps: int | None,
+    *,
+    is_skewed: bool = False,
 ) -> list[Forecast]:
     """Predict for each number of ranks.
 
     By this number, `partitions` gives the largest partition and `devices` the device of each rank. `supersteps` is
-    None if that of a search is unknown, or the program is no search.
+    None if that of a search is unknown, or the program is no search. `is_skewed` says that few vertices are known to
+    have most of the edges, which then go into tiles on a GPU.
     """
     from sigps.engine.gpu.memory_plan import bytes_while_laid_out
 
@@ -173,7 +183,8 @@ def forecasts(
         columns = -(-size.column_bytes // 8)
         needed = bytes_while_laid_out(partition.vertices + partition.ghosts, edges, columns)
         missing = max(0.0, needed - device.memory_bytes)
-        dense, search = prediction.dense_seconds(partition, work, device, n), None
+        in_tiles = is_skewed and goes_into_tiles(program, partition.edges)
+        dense, search = prediction.dense_seconds(partition, work, device, n, in_tiles=in_tiles), None
         if supersteps is not None:
             is_wave = supersteps < size.num_vertices
             search = prediction.search_seconds(supersteps, partition, work, device, n, is_wave=is_wave)

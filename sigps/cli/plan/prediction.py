@@ -42,6 +42,8 @@ class Device:
         latencies: Seconds of a superstep in which one vertex runs, by the number of ranks.
         wave_seconds: Seconds that a frontier of some thousand vertices adds to that: reads that wait for memory.
         memory_bytes: Bytes of its memory; infinite where ranks share a host's.
+        tiled_edge_seconds: Seconds of an edge in tiles, of records of 4 bytes that caches hold; None where no edges lie
+            in tiles.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Device:
     latencies: Mapping[int, float]
     wave_seconds: float
     memory_bytes: float = math.inf
+    tiled_edge_seconds: float | None = None
 
     def latency(self, num_ranks: int) -> float:
         """Return the seconds of the smallest superstep: of the nearest number of ranks measured, the larger one."""
@@ -59,7 +62,7 @@ class Device:
 
 
 def h200(*, by_peers: bool = True) -> Device:
-    """Return an NVIDIA H200, as measured on one and two of them.
+    """Return an NVIDIA H200, as measured on one, two and four of them.
 
     Args:
         by_peers: Whether GPUs write into each other's memory; else records go through the host, whose times are
@@ -68,12 +71,13 @@ def h200(*, by_peers: bool = True) -> Device:
     return Device(
         "NVIDIA H200",
         bytes_per_second=_REACHED_ON_H200 * 4.19e12,
-        ghost_cost=1.5,  # fitted to PageRank on kron-22 on two GPUs, half of whose edges begin at ghosts
+        ghost_cost=1.5,  # fitted to PageRank on two and four GPUs, with half and 3/4 of the edges from ghosts
         exchanged_per_second=360e9 if by_peers else 55e9 / 2,
-        # Two GPUs: a path. Four and eight: what their barrier takes beyond that of two.
-        latencies={1: 3.0e-6, 2: 13.4e-6, 4: 13.7e-6, 8: 13.8e-6} if by_peers else {1: 3.0e-6, 2: 20e-6},
+        # A path. Eight: what their barrier takes beyond that of four.
+        latencies={1: 3.1e-6, 2: 10.9e-6, 4: 12.3e-6, 8: 12.4e-6} if by_peers else {1: 3.1e-6, 2: 20e-6},
         wave_seconds=4.3e-6,  # fitted to a search through a grid of 4000 x 4000 on one GPU
         memory_bytes=143e9,
+        tiled_edge_seconds=1.75e-12,
     )
 
 
@@ -98,18 +102,25 @@ _REACHED_ON_CORES = 0.3
 """Of a core's share of memory's bandwidth: PageRank reaches 0.28 on kron-20, and 0.58 on kron-18 with its caches."""
 
 
-def dense_seconds(partition: PartitionSize, work: Work, device: Device, num_ranks: int) -> float:
+def dense_seconds(
+    partition: PartitionSize, work: Work, device: Device, num_ranks: int, *, in_tiles: bool = False
+) -> float:
     """Predict a superstep in which every vertex sends along every edge.
 
     It ends when the slowest rank ends: edges and vertices move through its memory, records of its ghosts arrive, and
-    all ranks pass a barrier.
+    all ranks pass a barrier. Edges in tiles take the longer the more vertices there are: more segments, whose pairs are
+    shorter.
 
     >>> kron_22 = PartitionSize(4_194_304, 128_305_110)
     >>> round(dense_seconds(kron_22, Work(record=4, edge=8, vertex=13), h200(), 1) * 1e3, 2)
     0.58
     """
     edges = partition.edges + (device.ghost_cost - 1) * partition.cut_edges
-    computed = (edges * work.edge + partition.vertices * work.vertex) / device.bytes_per_second
+    if in_tiles and device.tiled_edge_seconds is not None:
+        more = max(1.0, (partition.vertices + partition.ghosts) / (1 << 24)) ** 0.4 * (work.record / 4) ** 0.6
+        computed = edges * device.tiled_edge_seconds * more
+    else:
+        computed = (edges * work.edge + partition.vertices * work.vertex) / device.bytes_per_second
     exchanged = partition.ghosts * work.record / device.exchanged_per_second
     return computed + exchanged + device.latency(num_ranks)
 

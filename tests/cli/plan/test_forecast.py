@@ -200,7 +200,9 @@ def test_a_search_through_a_large_grid_wants_one_gpu(
 ) -> None:
     job_of(tmp_path)
     lines = lines_of(capsys, str(tmp_path / "job.yaml"), "-n", "2", "--device-kind", "h200")
-    assert "predicted for NVIDIA H200, each rank one of them, by times measured on one and two:" in lines
+    assert (
+        "predicted for NVIDIA H200, each rank one of them, by times measured on one, two and four:" in lines
+    )
     assert any(line.startswith("a search through this graph takes up to about 7,999 super") for line in lines)
     assert "use 1 rank: fewer are faster than 2" in lines
     assert lines[-1].endswith("--load counts them")
