@@ -1,9 +1,9 @@
 // Push: the listed senders combine into their targets' inboxes; then the
 // vertices that got a message compute.
 //
-// Schedule: a sender with many edges by one or more blocks; of the others up to
-// 32 by a warp, whose lanes divide all their edges evenly. Inboxes are combined
-// by atomics; the first message of a vertex lists it, once.
+// Schedule: a sender with many edges by pieces, a warp each; of the others up
+// to 32 by a warp, whose lanes divide all their edges evenly. Inboxes are
+// combined by atomics; the first message of a vertex lists it, once.
 
 #pragma once
 
@@ -91,27 +91,43 @@ __device__ inline void list_target(const Lease &lease, const NextSuperstep &now,
     append(lease.targets, num_targets, is_first, target);
 }
 
+// Edges of a hub that a warp takes at a time.
+constexpr uint32_t HUB_PIECE = 128;
+
+// Pieces of all hubs go around among all warps, so that one of a million edges
+// is not a block's: a warp looks at the degrees of 32 hubs at once, to see
+// which have a piece for it.
 __device__ inline void scatter_hubs(const Lease &lease,
                                     const NextSuperstep &now,
                                     uint32_t *num_targets, uint32_t count) {
-  if (count == 0)
-    return;
   Route route{now.superstep, now.inbox_at};
-  uint32_t teams = max(1u, gridDim.x / count); // blocks that share a hub
-  for (uint32_t k = blockIdx.x; k < count * teams; k += gridDim.x) {
-    uint32_t source = lease.hubs[k % count];
-    RowOfEdges row = row_of(lease.out_edges, source);
-    uint32_t stride = teams * blockDim.x;
-    for (uint32_t base = 0; base < row.degree; base += stride) {
-      uint32_t i = base + k / count * blockDim.x + threadIdx.x;
-      bool is_first = false;
-      uint32_t target = 0;
-      if (i < row.degree) {
-        uint64_t position = row.first + uint64_t(i) * row.step;
-        target = lease.out_edges.ends[position];
-        is_first = send<true>(lease, now, route, source, position, target);
-      }
-      list_target(lease, now, num_targets, is_first, target);
+  uint32_t warp = spread_warp(), warps = threads_of_grid() / 32;
+  for (uint32_t begin = 0; begin < count; begin += 32) {
+    uint32_t k = begin + lane_id();
+    uint32_t hub = k < count ? lease.hubs[k] : 0;
+    uint32_t degree = k < count ? lease.out_edges.degrees[hub] : 0;
+    // Where a hub's pieces begin among warps, and which is this warp's first.
+    uint32_t at = uint32_t(uint64_t(k) * (HUB_DEGREE / HUB_PIECE + 1) % warps);
+    uint32_t mine = warp >= at ? warp - at : warp + warps - at;
+    uint32_t those =
+        __ballot_sync(ALL_LANES, uint64_t(mine) * HUB_PIECE < uint64_t(degree));
+    for (; those != 0; those &= those - 1) {
+      uint32_t lane = __ffs(those) - 1;
+      uint32_t source = __shfl_sync(ALL_LANES, hub, lane);
+      uint64_t piece = __shfl_sync(ALL_LANES, mine, lane);
+      RowOfEdges row = row_of(lease.out_edges, source);
+      for (; piece * HUB_PIECE < row.degree; piece += warps)
+        for (uint32_t base = 0; base < HUB_PIECE; base += 32) {
+          uint64_t i = piece * HUB_PIECE + base + lane_id();
+          bool is_first = false;
+          uint32_t target = 0;
+          if (i < row.degree) {
+            uint64_t position = row.first + i * row.step;
+            target = lease.out_edges.ends[position];
+            is_first = send<true>(lease, now, route, source, position, target);
+          }
+          list_target(lease, now, num_targets, is_first, target);
+        }
     }
   }
 }

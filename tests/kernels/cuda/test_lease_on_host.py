@@ -20,11 +20,21 @@ from sigps.kernels.cuda.lease import HUB_DEGREE
 
 
 def star() -> Graph:
-    """Return a hub whose edges blocks share, and a path behind its last leaf."""
+    """Return a hub whose edges warps share, and a path behind its last leaf."""
     leaves = np.arange(1, HUB_DEGREE + 3)
     path = leaves[-1] + np.arange(12)
     ends = np.append(np.zeros_like(leaves), path[:-1]), np.append(leaves, path[1:])
     return Graph.from_edges(*ends, np.ones(ends[0].size), directed=False)
+
+
+def stars() -> Graph:
+    """Return more hubs than a warp has lanes, around a vertex, one of which has many times the others' leaves."""
+    sizes = np.full(33, HUB_DEGREE + 1)
+    sizes[20] = 9000
+    hubs = np.repeat(np.arange(1, 34), sizes)
+    leaves = 34 + np.arange(hubs.size)
+    ends = np.append(np.zeros(33, np.int64), hubs), np.append(np.arange(1, 34), leaves)
+    return Graph.from_edges(*ends, directed=False)
 
 
 def tail() -> Graph:
@@ -39,6 +49,7 @@ GRAPHS = {
     "grid": lambda: sigps.generate("grid", rows=20, columns=15, weights="random"),
     "rmat": lambda: sigps.generate("rmat", scale=7, weights="random"),
     "star": star,
+    "stars": stars,
     "tail": tail,
     "few": lambda: sigps.generate("rmat", scale=5, edge_factor=4),
     "clique": lambda: Graph.from_edges(*np.triu_indices(45, 1), directed=False),
@@ -60,6 +71,7 @@ CASES += [
     ("KCore", "tail", "push"),
     ("KCore", "star", "auto"),
     ("BFS", "star", "push"),
+    ("BFS", "stars", "push"),
 ]
 CASES += [("Katz", "clique", "pull"), ("KCore", "few", "pull")]  # few tasks for each warp
 
