@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.compiler.cuda.compile import key_bytes
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.device.cuda import Gpu, on_gpu
 from sigps.device.transfers import copy_within, fill_with, send
@@ -485,9 +486,10 @@ class GpuEngine:
         self._lease["small_frontier_places"] = cluster.places
         blocks, cache = self._placed.launch_shape(variant, self._lease, self.num_at_once)
         if self._is_packed and self._readers[0] != blocks:
-            is_listed = self._program.consumption is Consumption.LISTED
-            message = variant.compiled.message if is_listed else ()
-            self._lease["packed"], reading = self._pages.reader(blocks, message=message)
+            compiled, consumption = variant.compiled, self._program.consumption
+            message = compiled.message if consumption is Consumption.LISTED else ()
+            key = key_bytes(compiled) if consumption is Consumption.GROUPED else None
+            self._lease["packed"], reading = self._pages.reader(blocks, message=message, key=key)
             for i, own in enumerate(reading["lists"]):
                 self._lease["in"]["lists"][i] = self._lease["out"]["lists"][i] = own.data.ptr
             self._readers = blocks, reading

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sigps.compiler.cuda.adapters import num_cells
 from sigps.compiler.cuda.compile import CudaProgram, key_bytes
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
-from sigps.engine.gpu.launch import GROUPED, Shape, choose_shape
+from sigps.engine.gpu.launch import GROUPED, WIDE, Shape, choose_shape
 from sigps.kernels.cuda.lease import CONTROL, PEER, STATS, report_bytes
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "edges_at_a_time",
     "plan_run",
     "shape_of",
+    "shape_over_packed",
     "table_bytes",
 ]
 
@@ -299,6 +300,11 @@ def shape_of(compiled: CudaProgram) -> Shape:
         has_teams=compiled.defines["SIGPS_BY_TEAM"] == "1"
         and (compiled.program.reads_all_at_once or compiled.program.reads_neighbors),
     )
+
+
+def shape_over_packed(program: VertexProgram) -> Shape:
+    """Return the execution configuration of a program over rows that stay packed."""
+    return GROUPED if program.consumption is Consumption.GROUPED else WIDE
 
 
 def table_bytes(compiled: CudaProgram) -> int:

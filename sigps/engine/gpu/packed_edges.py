@@ -20,15 +20,19 @@ from sigps.engine.gpu.layout import Rows
 from sigps.engine.gpu.numbering import Numbering
 from sigps.engine.gpu.packed_places import (
     NUM_HEADS,
+    KeyTables,
     LidsOfRows,
     PlacesInPages,
+    arcs_of_spans,
     bytes_of_heads,
     first_words,
+    key_tables,
     lids_of_rows,
     list_bytes,
     order_of_chains,
     places_in_pages,
     scratch_words,
+    span_numbers,
 )
 from sigps.engine.gpu.page_feed import Loads, PageFeed, cut_loads, state_of_feed
 from sigps.engine.gpu.page_reading import PageHeaders, PageReading, num_readers
@@ -119,6 +123,9 @@ class PackedEdges:
         order = order_of_chains(edges.rows, num_resident)
         kept = {"first_words": words.astype(np.uint64), "order": order}
         kept |= {name: getattr(places, name) for name in _PLACES}
+        self._arcs_of_spans = arcs_of_spans(edges.rows)
+        if self._arcs_of_spans.size:
+            kept["span_numbers"] = span_numbers(edges.rows, order)
         kept |= {"fronts": reading.fronts, "first_fronts": reading.first_fronts[:-1].astype(np.uint32)}
         if column is not None:
             kept["column_places"] = np.diff(table.words).astype(np.uint32)
@@ -229,18 +236,41 @@ class PackedEdges:
         """Return what a run takes to read pages with so many blocks."""
         return 4 * sum(self._scratch_words) * num_blocks
 
-    def reader(self, num_blocks: int, *, message: Sequence[np.dtype[Any]] = ()) -> tuple[Any, Any]:
+    def table_bytes(self, num_blocks: int, key: tuple[int, int]) -> int:
+        """Return what tables of keys take of rows that span pages, where so many blocks read pages.
+
+        Args:
+            num_blocks: The blocks.
+            key: Bytes of a key and of its sum.
+        """
+        return self._key_tables(num_blocks, key).num_bytes(sum(key))
+
+    def _key_tables(self, num_blocks: int, key: tuple[int, int]) -> KeyTables:
+        arcs = self._arcs_of_spans
+        return key_tables(int(arcs.max(initial=0)), arcs.size, num_blocks, sum(key))
+
+    def reader(
+        self,
+        num_blocks: int,
+        *,
+        message: Sequence[np.dtype[Any]] = (),
+        key: tuple[int, int] | None = None,
+    ) -> tuple[Any, Any]:
         """Return what kernels of so many blocks take, and what keeps a run's own part of it: its scratch and counts.
 
         Args:
             num_blocks: The blocks.
             message: The fields of messages that are listed; the run's own part has their lists, by the name "lists".
+            key: Bytes of a key and of its sum, where messages are grouped by key.
         """
         import cupy
 
         needed = {"unpacking": self.scratch_bytes(num_blocks)}
         if message:
             needed["lists of messages"] = list_bytes(self._edges.rows.most_arcs, num_blocks, message)
+        tables = KeyTables(0, 0) if key is None else self._key_tables(num_blocks, key)
+        if key is not None:
+            needed["tables of keys"] = tables.num_bytes(sum(key))
         check_fits(needed)
         chains, words = len(self._edges.rows.chains), -(-self._edges.rows.offsets.size // 32)
         own = {
@@ -250,6 +280,13 @@ class PackedEdges:
             "wanted_arcs": cupy.zeros(max(1, chains), dtype=cupy.uint32),
             "wanted": cupy.empty(words, dtype=cupy.uint32),
         }
+        if key is not None:
+            spanning = self._arcs_of_spans.size
+            own |= {
+                "span_stamps": cupy.zeros(max(1, spanning), dtype=cupy.uint32),
+                "span_keys": cupy.empty(max(1, tables.count * tables.places * key[0]), dtype=cupy.uint8),
+                "span_sums": cupy.empty(max(1, tables.count * tables.places * key[1]), dtype=cupy.uint8),
+            }
         places = self._edges.rows.most_arcs
         lists = [cupy.empty((max(1, num_blocks * places), *dtype.shape), dtype.base) for dtype in message]
         filled = np.zeros((), dtype=PACKED_ROWS)
@@ -265,6 +302,7 @@ class PackedEdges:
         filled["words"] = self._pinned.ptr - 4 * self.num_resident
         filled["num_resident"], filled["scratch_words"] = self.num_resident, sum(self._scratch_words)
         filled["page_words"], filled["group_words"], _ = self._scratch_words
+        filled["num_span_tables"], filled["span_places"] = tables.count, tables.places
         filled["num_chains"] = chains
         filled["num_rows"] = self._edges.rows.offsets.size - 1
         packed, local_of = self._edges.rows.packed, self._edges.local_of

@@ -18,18 +18,22 @@ __all__ = [
     "COLUMN_HEADER_WORDS",
     "HEADER_WORDS",
     "NUM_HEADS",
+    "KeyTables",
     "LidsOfRows",
     "PlacesInPages",
+    "arcs_of_spans",
     "bytes_beside_pages",
     "bytes_of_heads",
     "first_words",
     "front_words",
+    "key_tables",
     "lids_of_rows",
     "list_bytes",
     "num_chunks",
     "order_of_chains",
     "places_in_pages",
     "scratch_words",
+    "span_numbers",
 ]
 
 NUM_HEADS = 4
@@ -219,6 +223,63 @@ def list_bytes(most_arcs: int, num_blocks: int, message: Sequence[np.dtype[Any]]
     276824064
     """
     return num_blocks * most_arcs * sum(dtype.itemsize for dtype in message)
+
+
+@dataclass(frozen=True)
+class KeyTables:
+    """The tables of keys of rows that span pages (`kernels/cuda/grouped_packed.cuh`).
+
+    Attributes:
+        count: How many of them are counted at a time.
+        places: Of each.
+    """
+
+    count: int
+    places: int
+
+    def num_bytes(self, an_entry: int) -> int:
+        """Return what they take, of keys and sums of so many bytes."""
+        return self.count * self.places * an_entry
+
+
+_MOST_TABLE_BYTES = 1 << 28
+
+
+def key_tables(most_arcs: int, num_rows: int, num_blocks: int, an_entry: int) -> KeyTables:
+    """Return the tables of rows that span pages: for all blocks, or as many as take a quarter of a gibibyte.
+
+    Args:
+        most_arcs: Those of the longest such row, each of which may bring a key of its own.
+        num_rows: How many such rows there are.
+        num_blocks: Blocks that read pages side by side.
+        an_entry: Bytes of a key and its sum.
+
+    >>> key_tables(700_000, 3, 264, 8), key_tables(0, 0, 264, 8)
+    (KeyTables(count=3, places=1400001), KeyTables(count=0, places=0))
+    """
+    if num_rows == 0:
+        return KeyTables(0, 0)
+    places = 2 * most_arcs + 1
+    return KeyTables(min(num_rows, num_blocks, max(1, _MOST_TABLE_BYTES // (places * an_entry))), places)
+
+
+def arcs_of_spans(paged: PagedRows) -> NDArray[np.int64]:
+    """Return the arcs of each row that spans pages, in the order of rows."""
+    firsts = paged.first_rows[np.flatnonzero(_spans(paged))].astype(np.int64)
+    offsets = paged.offsets
+    return (offsets[firsts + 1] - offsets[firsts]).astype(np.int64)
+
+
+def span_numbers(paged: PagedRows, order: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return the number of each chain among those with a row that spans pages, as they are taken; 0 of the others."""
+    numbers = np.zeros(len(paged.chains), dtype=np.uint32)
+    spanning = order[_spans(paged)[order]]
+    numbers[spanning] = np.arange(spanning.size)
+    return numbers
+
+
+def _spans(paged: PagedRows) -> NDArray[np.bool_]:
+    return np.array([len(chain) > 1 for chain in paged.chains], dtype=np.bool_)
 
 
 def bytes_of_heads(num_rows: int) -> int:

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from sigps.compiler.program import Consumption, EarlyExit, VertexProgram
-from sigps.engine.gpu.packed_places import bytes_of_heads, list_bytes
+from sigps.engine.gpu.packed_places import bytes_of_heads, key_tables, list_bytes
 from sigps.graph.packing.table import chains
 from sigps.graph.packing.unpacker import PackedRows
 
 __all__ = ["bytes_beside_packed"]
 
 _CHUNK = 1024
+_MOST_OF_KEY = 16  # bytes of a key and its sum
 
 
 def bytes_beside_packed(
@@ -57,7 +58,13 @@ def bytes_beside_packed(
         "messages": num_vertices * (2 * record + (slots + 12 if pushes else 0)) + num_vertices // 2,
         "unpacking": 4 * num_blocks * (longest + of_page),
     }
+    if program.reads_all_at_once:
+        chained = [(len(c), int(table.arcs[c[-1] + 1] - table.arcs[c[0]])) for c in chains(table)]
     if program.consumption is Consumption.LISTED:
-        chained = max((int(table.arcs[c[-1] + 1] - table.arcs[c[0]]) for c in chains(table)), default=0)
-        found["lists"] = list_bytes(chained, num_blocks, program.message_dtypes)
+        longest_chain = max((arcs for _, arcs in chained), default=0)
+        found["lists"] = list_bytes(longest_chain, num_blocks, program.message_dtypes)
+    elif program.consumption is Consumption.GROUPED:
+        spanning = [arcs for num_pages, arcs in chained if num_pages > 1]
+        tables = key_tables(max(spanning, default=0), len(spanning), num_blocks, _MOST_OF_KEY)
+        found["tables"] = tables.num_bytes(_MOST_OF_KEY)
     return found | ({"heads": bytes_of_heads(num_rows)} if has_heads and stops_early else {})

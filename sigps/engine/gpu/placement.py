@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from sigps.account import spent_on
-from sigps.compiler.cuda.compile import CudaProgram, compile_for_cuda
+from sigps.compiler.cuda.compile import CudaProgram, compile_for_cuda, key_bytes
 from sigps.compiler.program import Consumption, EarlyExit, VertexProgram, compiling
 from sigps.device.cuda import Gpu, fits, free_bytes
 from sigps.engine.direction import Direction
@@ -18,10 +18,17 @@ from sigps.engine.exchange import Exchange
 from sigps.engine.gpu.components import link_components_ahead
 from sigps.engine.gpu.graph import PACKED, GpuGraph, division_on_gpu, graph_on_gpu
 from sigps.engine.gpu.launch import CLUSTER_DEGREE
-from sigps.engine.gpu.memory_plan import Sizes, bytes_to_walk, plan_run, shape_of
+from sigps.engine.gpu.memory_plan import Sizes, bytes_to_walk, plan_run, shape_of, shape_over_packed
 from sigps.engine.gpu.numbering import num_lids_of
 from sigps.engine.gpu.packed_edges import PackedGraph
-from sigps.engine.gpu.packed_places import bytes_beside_pages, bytes_of_heads, list_bytes, places_in_pages
+from sigps.engine.gpu.packed_places import (
+    arcs_of_spans,
+    bytes_beside_pages,
+    bytes_of_heads,
+    key_tables,
+    list_bytes,
+    places_in_pages,
+)
 from sigps.engine.gpu.placed_edges import link_layout_ahead
 from sigps.engine.gpu.priority import link_buckets_ahead
 from sigps.engine.gpu.rank_components import link_rank_components_ahead, may_have_components
@@ -99,8 +106,8 @@ class Placement:
             return Packing.NONE
         if not self.is_alone:
             return Packing.PART
-        is_listed = self.program.consumption is Consumption.LISTED
-        searches = self.forced == "push" or not (self.program.sends_together or is_listed)
+        reads_all = self.program.reads_all_at_once
+        searches = self.forced == "push" or not (self.program.sends_together or reads_all)
         has_rows = self.subgraph.is_symmetric and searches
         reads_rows = has_rows and not self.is_bulk and self.host_bytes is None
         return Packing.PUSHED if reads_rows else Packing.PULLED
@@ -220,10 +227,15 @@ class Placement:
             run_bytes += list_bytes(
                 edges.rows.most_arcs, gpu.num_sms * shape_of(compiled).blocks_per_sm, compiled.message
             )
+        num_blocks = gpu.num_sms * shape_over_packed(self.program).blocks_per_sm
+        if self.program.consumption is Consumption.GROUPED:
+            arcs, an_entry = arcs_of_spans(edges.rows), sum(key_bytes(compiled))
+            tables = key_tables(int(arcs.max(initial=0)), arcs.size, num_blocks, an_entry)
+            run_bytes += tables.num_bytes(an_entry)
         heads = bytes_of_heads(edges.rows.offsets.size - 1) if self.has_heads else 0
         if isinstance(kept, PackedGraph) and (kept.column, kept.host_bytes) == (self.column, self.host_bytes):
             more = 0 if kept.packed.has_heads else heads
-            run_bytes_now = run_bytes + kept.packed.scratch_bytes(gpu.num_sms) + more
+            run_bytes_now = run_bytes + kept.packed.scratch_bytes(num_blocks) + more
             if not (self.is_limited or more) or run_bytes_now <= make_room(
                 run_bytes_now, gpu, besides=subgraph
             ):
@@ -231,7 +243,7 @@ class Placement:
         kept = None
         known.pop(PACKED, None)
         places = places_in_pages(edges.rows)
-        needed = bytes_beside_pages(edges, places, num_lids, gpu.num_sms, self.column)
+        needed = bytes_beside_pages(edges, places, num_lids, num_blocks, self.column)
         needed += heads
         needed += run_bytes
         spare = (free := make_room(_ALL if self.is_limited else needed, gpu)) - needed

@@ -342,12 +342,11 @@ class StreamingGpuSpec(GpuSpec):
         from sigps.compiler.cuda.compile import macros_of
 
         if program.delivery is not Delivery.RECORD or program.consumption not in _READ_BY_ROWS:
-            return f"messages of {program.name} are grouped by key, not read, or do not go along edges"
+            return f"messages of {program.name} are not read, or do not go along edges"
         if program.sorts_by:
             return f"messages of {program.name} are sorted, for which all lists are in memory at once"
-        is_listed = program.consumption is Consumption.LISTED
         if (
-            is_listed
+            program.consumption is Consumption.LISTED
             and options.deterministic
             and graph.packed is not None
             and graph.packed.order is not None
@@ -365,14 +364,14 @@ class StreamingGpuSpec(GpuSpec):
             return "packed edges are read vertex by vertex"
         if options.forced == "push" and (
             graph.directed
-            or is_listed
+            or program.reads_all_at_once
             or options.transfer == "bulk"
             or graph.group.size > 1
             or options.host_memory is not None
         ):
             return (
                 "packed edges of a directed graph, with transfer='bulk' or host_memory, on several ranks, and where "
-                "messages are listed are pulled"
+                "messages are listed or grouped by key are pulled"
             )
         if options.host_memory is not None and graph.packed is not None and graph.packed.rows.file is None:
             return "host_memory is of pages that are read from a file, and the store is in memory"
@@ -389,13 +388,13 @@ class StreamingGpuSpec(GpuSpec):
         self, program: VertexProgram, graph: Graph, options: RunOptions, rows: PackedRows
     ) -> dict[str, int]:
         from sigps.compiler.cuda.compile import macros_of
+        from sigps.engine.gpu.memory_plan import shape_over_packed
         from sigps.engine.gpu.packed_plan import bytes_beside_packed
 
         assert graph.packed is not None
         defines = macros_of(program, graph.column_types(), narrow_ids=_are_narrow(graph))
         is_part = rows is not graph.packed.rows
-        is_combined = program.consumption is not Consumption.LISTED
-        searches = is_combined and not program.sends_together and options.transfer != "bulk"
+        searches = not program.reads_all_at_once and not program.sends_together and options.transfer != "bulk"
         goes_by_rows = searches and options.host_memory is None
         return bytes_beside_packed(
             program,
@@ -404,7 +403,7 @@ class StreamingGpuSpec(GpuSpec):
             graph.num_vertices,
             pushes=goes_by_rows and not graph.directed and not is_part,
             has_heads=searches,
-            num_blocks=_NUM_SMS,
+            num_blocks=_NUM_SMS * shape_over_packed(program).blocks_per_sm,
         )
 
     def lanes_obstacle(
@@ -430,7 +429,7 @@ def _by_rows(subgraph: Subgraph) -> Subgraph:
     )
 
 
-_READ_BY_ROWS = (Consumption.COMBINED, Consumption.SINGLE, Consumption.LISTED)
+_READ_BY_ROWS = (Consumption.COMBINED, Consumption.SINGLE, Consumption.LISTED, Consumption.GROUPED)
 _MOST_SLOTS_BYTES = 16
 _MOST_TOTALS_BYTES = 256  # of each warp, in shared memory beside what packed rows need of it
 

@@ -26,7 +26,7 @@ from sigps.engine.gpu.launch import (
     choose_shared_cache,
     fit_cluster,
 )
-from sigps.engine.gpu.memory_plan import can_cluster, shape_of, table_bytes
+from sigps.engine.gpu.memory_plan import can_cluster, shape_of, shape_over_packed, table_bytes
 from sigps.engine.gpu.open_loops import connect
 from sigps.engine.gpu.tiling import record_bytes_of, segment_size, shared_bytes_of
 from sigps.errors import DeviceError
@@ -90,7 +90,7 @@ class Packing(Enum):
         heads = {"SIGPS_HEADS": "1"} if stops_early else {}
         read = compiled.columns[0]
         column = {"SIGPS_COLUMN": c_type(read[0])} if read else {}
-        one_computes = {"SIGPS_BY_TEAM": "0"} if compiled.program.consumption is Consumption.LISTED else {}
+        one_computes = {"SIGPS_BY_TEAM": "0"} if compiled.program.reads_all_at_once else {}
         return {"SIGPS_PACKED": str(self.value), "SIGPS_EARLY_EXIT": "0"} | heads | column | one_computes
 
 
@@ -126,7 +126,9 @@ class LeaseForm:
         """Return the blocks of a lease."""
         if self.goes_by_edge:
             return MEDIUM
-        return WIDE if self.has_tiles or self.packing is not Packing.NONE else shape_of(compiled)
+        if self.packing is not Packing.NONE:
+            return shape_over_packed(compiled.program)
+        return WIDE if self.has_tiles else shape_of(compiled)
 
     def may_cluster(self, compiled: CudaProgram) -> bool:
         """Tell whether a cluster may run small supersteps: meshes have some, and the kernel is a third of a link."""

@@ -8,10 +8,12 @@
 // have one writer, except those at the ends of chains, which are zero before
 // and set by atomics. Pages all of whose vertices have retired stay where they
 // are. Where a pull stops early, gather_heads.cuh says which rows are wanted;
-// where messages are listed, lists_packed.cuh reads the rows.
+// where messages are listed, lists_packed.cuh reads the rows, and where they
+// are grouped by key, grouped_packed.cuh.
 
 #pragma once
 
+#include "grouped_packed.cuh"
 #include "lists_packed.cuh"
 
 #if SIGPS_PACKED
@@ -22,7 +24,15 @@ static_assert(!SIGPS_EARLY_EXIT && !SIGPS_BY_WARP && !SIGPS_BY_TEAM &&
               "what is read of a row is all of it");
 static_assert(sizeof(Slots) <= 16, "inboxes of long rows lie in shared memory");
 
-constexpr uint32_t LONG_ROW = SIGPS_LISTED ? 1 << 14 : 1024, SHORT_ROW = 32;
+constexpr uint32_t LONG_ROW = SIGPS_LISTED    ? 1 << 14
+                              : SIGPS_GROUPED ? 1 << 12
+                                              : 1024;
+constexpr uint32_t SHORT_ROW = 32;
+#if SIGPS_GROUPED
+constexpr uint32_t MOST_OF_THREAD = LANE_DEGREE;
+#else
+constexpr uint32_t MOST_OF_THREAD = SHORT_ROW;
+#endif
 constexpr uint32_t MOST_LONG_ROWS = (1 << 18) / LONG_ROW; // of a page
 
 // What the row that spans pages brought, and other long rows of a page, whose
@@ -57,33 +67,14 @@ __device__ inline uint2 *groups_of_warp() {
   return groups[threadIdx.x / 32];
 }
 
-#if !SIGPS_LISTED
-// All loads are issued before the first value is used.
+#if !SIGPS_LISTED && !SIGPS_GROUPED
 template <SenderFilter FILTER>
 __device__ inline void
 bring(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
       uint32_t v, const packed::Targets<AT_ONCE> &sources, Inbox &inbox) {
-  Occasion when{lease.in, now.superstep, v};
-  bool sent[AT_ONCE];
-  Record records[AT_ONCE];
-#pragma unroll
-  for (int k = 0; k < AT_ONCE; k++)
-    sent[k] = sources.is_there[k] &&
-              (FILTER == SENDERS_ALL || has_sent(outbox, sources.targets[k]));
-#pragma unroll
-  for (int k = 0; k < AT_ONCE; k++)
-    if (HAS_RECORD && sent[k])
-      records[k] = record_of(outbox, sources.targets[k]);
-#pragma unroll
-  for (int k = 0; k < AT_ONCE; k++) {
-    Slots value;
-    const Arguments &given = SIGPS_ARGUMENTS_OF(lease.in, sources, k);
-    if (sent[k] &&
-        when.passes(sigps_deliver(&given, now.superstep - 1, &records[k],
-                                  sources.targets[k], v, 0, &value),
-                    sources.targets[k]))
-      put(inbox, value, when);
-  }
+  for_brought<FILTER>(lease, now, outbox, v, sources, [&](const Slots &value) {
+    put(inbox, value, {lease.in, now.superstep, v});
+  });
 }
 #endif
 
@@ -171,6 +162,39 @@ read_long_rows(const Lease &lease, const NextSuperstep &now,
         list_part_by_block<FILTER>(lease, now, outbox, page, part, begin);
     if (threadIdx.x == 0)
       long_rows.inboxes[i] = listed(begin, end);
+  }
+}
+#elif SIGPS_GROUPED
+// What a row of a page brings. By a thread, that of up to LANE_DEGREE edges.
+template <SenderFilter FILTER>
+__device__ inline Inbox read_row(const Lease &lease, const NextSuperstep &now,
+                                 const Outbox &outbox, const packed::Page &page,
+                                 const packed::Part &part, uint32_t) {
+  return inbox_of(count_row_by_lane<FILTER>(lease, now, outbox, page, part));
+}
+
+template <SenderFilter FILTER>
+__device__ inline Inbox
+read_row_by_warp(const Lease &lease, const NextSuperstep &now,
+                 const Outbox &outbox, const packed::Page &page,
+                 const packed::Part &part, uint32_t) {
+  return inbox_of(
+      count_row<FILTER, CountingWarp>(lease, now, outbox, page, part));
+}
+
+// Counts the long rows of a page from number `first` on. By a block.
+template <SenderFilter FILTER>
+__device__ inline void
+read_long_rows(const Lease &lease, const NextSuperstep &now,
+               const Outbox &outbox, const packed::Page &page, uint32_t first,
+               uint32_t, LongRows &long_rows) {
+  for (uint32_t i = first; i < long_rows.count; i++) {
+    uint32_t v = long_rows.rows[i];
+    packed::Part part = part_of(lease.packed, v, lease.in.in_degrees[v]);
+    Keyed best =
+        count_row<FILTER, CountingBlock>(lease, now, outbox, page, part);
+    if (threadIdx.x == 0)
+      long_rows.inboxes[i] = inbox_of(best);
   }
 }
 #else
@@ -333,9 +357,22 @@ compute_page(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
           mine = long_rows.inboxes[i];
     } else if (degree > SHORT_ROW) {
       mine = inbox_of_gap(rows, rows.first_gaps[v]);
-    } else if (degree > 0) {
+    } else if (degree > 0 && degree <= MOST_OF_THREAD) {
       mine = read_row<FILTER>(lease, now, outbox, page,
                               part_of(rows, v, degree), before);
+    }
+    if constexpr (MOST_OF_THREAD < SHORT_ROW) { // those between are the warp's
+      bool waits = degree > MOST_OF_THREAD && degree <= SHORT_ROW &&
+                   !(spans && v == first);
+      uint32_t waiting = __ballot_sync(ALL_LANES, waits);
+      for (; waiting != 0; waiting &= waiting - 1) {
+        uint32_t turn = __ffs(waiting) - 1, row = word * 32 + turn;
+        uint32_t count = __shfl_sync(ALL_LANES, degree, turn);
+        Inbox found = read_row_by_warp<FILTER>(
+            lease, now, outbox, page, part_of(rows, row, count), before);
+        if (lane_id() == turn)
+          mine = found;
+      }
     }
     bool runs = is_mine && (mine.has ? status != RETIRED : status == ACTIVE);
     bool sends = run_vertices(lease, now, runs, v, status, mine, counted);
@@ -373,15 +410,22 @@ gather_chain(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
   const PackedRows &rows = lease.packed;
   uint32_t page = rows.chains[chain], end_page = rows.chains[chain + 1];
   uint32_t first = rows.first_rows[page], end = rows.first_rows[end_page];
+  bool spans = end_page - page > 1;
   if (ROWS == ALL_ROWS && now.retired_edges > 0 &&
       has_retired(lease, now, first, end)) {
     packed::leave_out(rows, page, end_page);
+#if SIGPS_GROUPED
+    if (spans)
+      leave_out_span(rows, chain, stamp_of(now));
+#endif
     return;
   }
-  bool spans = end_page - page > 1;
   if (spans && !is_read<ROWS>(lease, first)) {
     packed::leave_out(rows, page, end_page - 1);
     page = end_page - 1;
+#if SIGPS_GROUPED
+    leave_out_span(rows, chain, stamp_of(now));
+#endif
   }
   uint32_t degree = lease.in.in_degrees[first];
   uint32_t before = 0; // edges of the chain in pages before
@@ -395,8 +439,20 @@ gather_chain(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
     packed::Page open = packed::open_page(rows, page);
     if (spans && is_read<ROWS>(lease, first)) {
       uint32_t arcs = min(degree - before, open.num_arcs);
+#if SIGPS_GROUPED
+      if (before == 0)
+        begin_span(rows, chain, degree, stamp_of(now));
+      count_part_of_span<FILTER>(lease, now, outbox, open, {first, 0, 0, arcs},
+                                 chain, degree);
+      if (page + 1 == end_page) {
+        Keyed best = end_span(rows, chain, degree, stamp_of(now));
+        if (threadIdx.x == 0)
+          long_rows.inboxes[0] = inbox_of(best);
+      }
+#else
       read_part_by_block<FILTER>(lease, now, outbox, open, {first, 0, 0, arcs},
                                  long_rows.inboxes[0]);
+#endif
       before += page + 1 < end_page ? arcs : 0;
     }
     if (page + 1 < end_page)

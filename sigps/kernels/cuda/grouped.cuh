@@ -14,37 +14,16 @@
 
 #pragma once
 
-#include "gather.cuh"
-#include "key_table.cuh"
+#include "shared_tables.cuh"
 
 namespace sigps {
 
-// Keys of a warp's table. A block's, made of them, has 4096 at least, which is
-// BLOCK_DEGREE (engine/gpu/layout.py).
-constexpr uint32_t WARP_PLACES =
-    sizeof(KeyWord) + sizeof(KeptSum) <= 8 ? 512 : 256;
-constexpr uint32_t BLOCK_PLACES = WARP_PLACES * (SIGPS_THREADS / 32);
-constexpr uint32_t LANE_DEGREE = WARP_PLACES / 32;
-constexpr uint32_t WARP_TABLE_BYTES =
-    (WARP_PLACES + 2) * (sizeof(KeyWord) + sizeof(KeptSum));
 #ifndef SIGPS_LEAST_PLACES
 #define SIGPS_LEAST_PLACES 4096
 #endif
 static_assert(WARP_TABLE_BYTES == SIGPS_WARP_TABLE_BYTES &&
                   BLOCK_PLACES >= SIGPS_LEAST_PLACES,
               "as kernels/cuda/lease.py and engine/gpu/launch.py have it");
-
-// A table of so many places in the dynamic shared memory, from a byte on.
-__device__ inline KeyTable shared_table(uint32_t first_byte, uint32_t places) {
-  char *memory = reinterpret_cast<char *>(shared_cache) + first_byte;
-  KeyWord *keys = reinterpret_cast<KeyWord *>(memory);
-  return {keys, reinterpret_cast<KeptSum *>(keys + places + 2), places};
-}
-
-// Half of the places stay empty where there are so many.
-__device__ inline uint32_t places_for(uint32_t degree, uint32_t most) {
-  return min(2 * degree, most);
-}
 
 // Calls with the messages of every `stride`th edge of a row from edge i on. All
 // loads of some edges are issued before the first message is made.
@@ -98,14 +77,14 @@ __device__ inline Keyed group_by_block(const Lease &lease,
   if (v >= lease.num_key_rows) {
     for_messages(
         lease, now, v, row, threadIdx.x, blockDim.x,
-        [&](const Keyed &message) { put<false>(table, message, when); });
+        [&](const Keyed &message) { put<ALL_PLACES>(table, message, when); });
     __syncthreads();
     return choose_in_block(choose(table, threadIdx.x, blockDim.x));
   }
   bool has_all = true;
   for_messages(lease, now, v, row, threadIdx.x, blockDim.x,
                [&](const Keyed &message) {
-                 has_all = put<true>(table, message, when) && has_all;
+                 has_all = put<REACH>(table, message, when) && has_all;
                });
   bool lacks_some = __syncthreads_or(!has_all);
   Keyed best = choose(table, threadIdx.x, blockDim.x);
@@ -119,7 +98,7 @@ __device__ inline Keyed group_by_block(const Lease &lease,
     for_messages(lease, now, v, row, threadIdx.x, blockDim.x,
                  [&](const Keyed &message) {
                    if (!has_place(table, message.key))
-                     put<false>(more, message, when);
+                     put<ALL_PLACES>(more, message, when);
                  });
     __syncthreads();
     best = choose(more, threadIdx.x, blockDim.x, best);
@@ -131,46 +110,27 @@ __device__ inline Keyed group_by_warp(const Lease &lease,
                                       const NextSuperstep &now, uint32_t v,
                                       const RowOfEdges &row) {
   Occasion when{lease.in, now.superstep, v};
-  KeyTable table = shared_table(threadIdx.x / 32 * WARP_TABLE_BYTES,
-                                places_for(row.degree, WARP_PLACES));
+  KeyTable table = table_of_warp(places_for(row.degree, WARP_PLACES));
   clear(table, lane_id(), 32);
   __syncwarp();
-  for_messages(lease, now, v, row, lane_id(), 32,
-               [&](const Keyed &message) { put<false>(table, message, when); });
+  for_messages(lease, now, v, row, lane_id(), 32, [&](const Keyed &message) {
+    put<ALL_PLACES>(table, message, when);
+  });
   __syncwarp();
   Keyed best = choose_in_warp(choose(table, lane_id(), 32));
   __syncwarp(); // before the table is another row's
   return best;
 }
 
-// A lane's keys are every 32nd of its warp's.
 __device__ inline Keyed group_by_lane(const Lease &lease,
                                       const NextSuperstep &now, uint32_t v,
                                       const RowOfEdges &row) {
   Occasion when{lease.in, now.superstep, v};
-  KeyTable table =
-      shared_table(threadIdx.x / 32 * WARP_TABLE_BYTES, WARP_PLACES);
-  uint32_t count = 0;
+  LaneTable table = table_of_lane();
   for_messages(lease, now, v, row, 0, 1, [&](const Keyed &message) {
-    uint32_t at = lane_id(), end = count * 32;
-    while (at < end && table.keys[at] != message.key)
-      at += 32;
-    if (at < end) {
-      check_sum(message, table.sums[at], when);
-      table.sums[at] += message.sum;
-    } else {
-      table.keys[at] = message.key;
-      table.sums[at] = message.sum;
-      count++;
-    }
+    put_by_lane(table, message, when);
   });
-  Keyed best = NO_KEY;
-  for (uint32_t at = lane_id(); at < count * 32; at += 32) {
-    Keyed found = {table.keys[at], table.sums[at], 1};
-    if (is_more(found, best))
-      best = found;
-  }
-  return best;
+  return choose_by_lane(table);
 }
 
 __device__ inline void compute_row(const Lease &lease, const NextSuperstep &now,

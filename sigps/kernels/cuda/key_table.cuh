@@ -48,7 +48,8 @@ using KeyWord = KeyWordOf<sizeof(Key)>::type;
 using KeptSum = KeptSumOf<SIGPS_COUNTS, Sum>::type;
 
 constexpr KeyWord EMPTY_KEY = KeyWord(1) << (8 * sizeof(KeyWord) - 1);
-constexpr uint32_t REACH = 8; // places that a key may take, if not all
+constexpr uint32_t REACH = 8;      // places that a key may take, if not all
+constexpr uint32_t ALL_PLACES = 0; // it may take all of them
 
 struct KeyTable {
   KeyWord *keys;
@@ -129,9 +130,10 @@ __device__ inline void add(const KeyTable &table, uint32_t at,
   check_sum(message, atomicAdd(&table.sums[at], message.sum), when);
 }
 
-// Adds a message to what its key has. Returns false where LIMITED, and other
-// keys have all places that it may take. Without, the table has room for all.
-template <bool LIMITED>
+// Adds a message to what its key has. Returns false where other keys have all
+// of the places that it may take; where it may take ALL_PLACES, the table has
+// room.
+template <uint32_t MOST>
 __device__ inline bool put(const KeyTable &table, const Keyed &message,
                            const Occasion &when) {
   if (message.key == EMPTY_KEY) {
@@ -140,7 +142,7 @@ __device__ inline bool put(const KeyTable &table, const Keyed &message,
     return true;
   }
   uint32_t at = place_of(message.key, table.capacity);
-  for (uint32_t i = 0; !LIMITED || i < REACH; i++) {
+  for (uint32_t i = 0; MOST == ALL_PLACES || i < MOST; i++) {
     KeyWord found = *const_cast<volatile KeyWord *>(&table.keys[at]);
     if (found == EMPTY_KEY)
       found = atomicCAS(&table.keys[at], EMPTY_KEY, message.key);
@@ -153,7 +155,7 @@ __device__ inline bool put(const KeyTable &table, const Keyed &message,
   return false;
 }
 
-// Whether put<true>() found a place for a key. No key is put meanwhile.
+// Whether put<REACH>() found a place for a key. No key is put meanwhile.
 __device__ inline bool has_place(const KeyTable &table, KeyWord key) {
   if (key == EMPTY_KEY)
     return true;

@@ -47,7 +47,7 @@
 // Each has advance(), which runs what a superstep is; below for pull and push.
 #if SIGPS_DIRECT
 #include "direct_messages.cuh"
-#elif SIGPS_LISTED && SIGPS_PACKED
+#elif (SIGPS_LISTED || SIGPS_GROUPED) && SIGPS_PACKED
 #include "gather_packed.cuh"
 #elif SIGPS_LISTED
 #include "lists.cuh"
@@ -335,7 +335,7 @@ __device__ void advance(const Lease &lease, const NextSuperstep &now,
 }
 #endif
 
-#if SIGPS_LISTED && SIGPS_PACKED
+#if (SIGPS_LISTED || SIGPS_GROUPED) && SIGPS_PACKED
 __device__ void advance(const Lease &lease, const NextSuperstep &now,
                         uint32_t &generation, ThreadCounters &counted) {
   pull_pages(lease, now, counted);

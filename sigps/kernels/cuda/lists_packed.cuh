@@ -10,35 +10,10 @@
 
 #pragma once
 
-#include "gather.cuh"
-#include "packed_rows.cuh"
+#include "packed_messages.cuh"
 
 #if SIGPS_PACKED
 namespace sigps {
-
-constexpr int AT_ONCE = 4; // targets of a thread
-
-// What sigps_deliver reads of the arguments, where edge 0 has a packed value.
-// The compiler keeps it in registers.
-#ifdef SIGPS_COLUMN
-__device__ inline Arguments with_value(const Arguments &given,
-                                       const SIGPS_COLUMN *value) {
-  Arguments found;
-  found.num_vertices = given.num_vertices;
-  found.num_edges = given.num_edges;
-  found.params = given.params;
-  found.aggregates = given.aggregates;
-  found.ids = given.ids;
-  found.out_degrees = given.out_degrees;
-  found.in_degrees = given.in_degrees;
-  found.columns[0] = value;
-  return found;
-}
-#define SIGPS_ARGUMENTS_OF(given, found, k)                                    \
-  with_value(given, &(found).values[k])
-#else
-#define SIGPS_ARGUMENTS_OF(given, found, k) given
-#endif
 
 #if SIGPS_LISTED
 

@@ -97,6 +97,10 @@ struct PackedRows {
   uint32_t *released;
   const uint32_t *failed;
   uint32_t *num_sweeps;
+  const uint32_t *span_numbers;
+  uint32_t *span_stamps;
+  void *span_keys;
+  void *span_sums;
   uint32_t *scratch;
   uint32_t *stamps;
   uint32_t *wanted;
@@ -107,13 +111,14 @@ struct PackedRows {
   uint64_t scratch_words;
   uint64_t slot_words;
   uint64_t list_places; // of a block, where messages are listed
+  uint64_t span_places; // of a table of keys (grouped_packed.cuh)
   uint32_t page_words;  // of the scratch: the longest page that is copied
   uint32_t group_words; // of the scratch: the groups of a page
   uint32_t num_chains;
   uint32_t num_rows;
   uint32_t num_targets; // what targets must be below
   uint32_t first_row;
-  uint32_t num_loads, num_slots;
+  uint32_t num_loads, num_slots, num_span_tables;
 };
 
 namespace packed {

@@ -56,7 +56,7 @@ def blocks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     here = Path(kernels.__file__).parent
     support = Path(__file__).parents[2] / "support"
     text = "".join((support / name).read_text() for name in ("host_threads.hpp", "host_block.hpp"))
-    for name in ("key_table.cuh", "grouped.cuh"):
+    for name in ("key_table.cuh", "shared_tables.cuh", "grouped.cuh"):
         lines = (here / name).read_text().splitlines()
         text += "\n".join(line for line in lines if not line.startswith(("#include", "#pragma"))) + "\n"
     (folder / "block.cpp").write_text(text + RUN)

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from host_gpu import use_host_as_gpu
 from host_lease import run_leases_by_their_text
+from keyed_programs import KEYED
 from numpy.typing import NDArray
 
 import sigps
 from sigps import Graph, Vertex
-from sigps.apps import BFS, SSSP, Katz, KCore, LabelPropagation, MaximalIndependentSet, PageRank
+from sigps.apps import BFS, CDLP, SSSP, Katz, KCore, LabelPropagation, MaximalIndependentSet, PageRank, WeightedLabels
 from sigps.graph.formats.packed_store import save_packed
 from sigps.kernels.cuda.lease import HUB_DEGREE
 
@@ -111,11 +112,12 @@ def test_small_frontiers_have_their_kernel(
 
 
 LISTED = ["coreness", "letters"]
+KEYED_HERE = ["votes", "pulls"]
 
 
 @pytest.mark.parametrize("page_arcs", [64, 1 << 12])
 @pytest.mark.parametrize("order", ["given", "degree"])
-@pytest.mark.parametrize("name", [*LISTED, "labels", "PageRank", "BFS"])
+@pytest.mark.parametrize("name", [*LISTED, *KEYED_HERE, "labels", "CDLP", "WeightedLabels", "PageRank", "BFS"])
 def test_a_lease_over_packed_edges_is_the_interpreters(
     name: str, order: Any, page_arcs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,10 +128,12 @@ def test_a_lease_over_packed_edges_is_the_interpreters(
     save_packed(made, tmp_path / "store", order=order, page_arcs=page_arcs)
     others: dict[str, Vertex] = {
         "labels": LabelPropagation(seed=1),
+        "CDLP": CDLP(),
+        "WeightedLabels": WeightedLabels(),
         "PageRank": PageRank(iterations=3),
         "BFS": BFS(source=0),
     }
-    program: Any = others.get(name) or equality_programs.PROGRAMS[name]
+    program: Any = others.get(name) or KEYED.get(name) or equality_programs.PROGRAMS[name]
     program = program if isinstance(program, Vertex) else program(0)
     stored = sigps.load(tmp_path / "store")
     expected = sigps.run(program, stored, device="python", max_supersteps=5)
