@@ -13,6 +13,9 @@
 #ifndef SIGPS_LISTED
 #define SIGPS_LISTED 0
 #endif
+#ifndef SIGPS_GROUPED
+#define SIGPS_GROUPED 0
+#endif
 #ifndef SIGPS_PACKED
 #define SIGPS_PACKED 2
 #endif
@@ -31,8 +34,8 @@ constexpr bool HAS_RECORD = true;
 
 struct Slots {
   using Word = uint64_t;
-  static constexpr int NUM_WORDS = 1;
-  Word words[1];
+  static constexpr int NUM_WORDS = SIGPS_GROUPED ? 2 : 1;
+  Word words[NUM_WORDS]; // where messages are grouped, a key and what it adds
 };
 struct Record {
   uint64_t word;
@@ -68,7 +71,10 @@ struct Occasion {
   int64_t superstep;
   uint32_t vertex;
   bool passes(uint32_t brought, uint32_t) const { return brought & 1; }
+  void keep(uint32_t) const {}
 };
+static double infinity() { return HUGE_VAL; }
+static bool overflows_add(int64_t, int64_t, int64_t) { return false; }
 #if !SIGPS_LISTED
 static void put(Inbox &inbox, const Slots &value, const Occasion &) {
   inbox.slots.words[0] += value.words[0];
@@ -163,17 +169,30 @@ static bool run_vertices(const Lease &lease, const NextSuperstep &now,
 static uint32_t threads_of_grid() { return SIGPS_THREADS; }
 static uint32_t spread_warp() { return threadIdx.x / 32; }
 static void wait_for_all(uint32_t *, uint32_t &) { __syncthreads(); }
+static uint32_t load_relaxed(const uint32_t *at) { // nobody else is there
+  if (*at == 0)
+    __builtin_trap();
+  return *at;
+}
+static uint32_t load_acquire(const uint32_t *at) { return *at; }
+static void store_release(uint32_t *at, uint32_t value) { *at = value; }
 alignas(16) static uint4 shared_cache[1 << 10];
 
 } // namespace sigps
 
-// Twice the record, and what the edge has.
+static uint32_t sigps_merge(void *, uint32_t, const void *) { return 7; }
+
+// Twice the record, and what the edge has; grouped, that for the record.
 static uint32_t sigps_deliver(const sigps::Arguments *arguments, int64_t,
                               const sigps::Record *record, uint32_t source,
                               uint32_t, uint64_t edge, void *value) {
+#if SIGPS_GROUPED
+  sigps::Slots slots = {record->word, 1};
+#else
   sigps::Slots slots = {2 * record->word};
+#endif
 #ifdef SIGPS_COLUMN
-  slots.words[0] +=
+  slots.words[sigps::Slots::NUM_WORDS - 1] +=
       uint64_t(((const SIGPS_COLUMN *)arguments->columns[0])[edge]);
 #endif
   memcpy(value, &slots, sizeof slots);

@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 
 import sigps
 from sigps import Graph, Vertex
-from sigps.apps import BFS, CDLP, SSSP, Katz, KCore, LabelPropagation, MaximalIndependentSet, PageRank, WeightedLabels
+from sigps.apps import (
+    BFS,
+    CDLP,
+    SSSP,
+    Katz,
+    KCore,
+    LabelPropagation,
+    MaximalIndependentSet,
+    PageRank,
+    WeightedLabels,
+)
 from sigps.graph.formats.packed_store import save_packed
 from sigps.kernels.cuda.lease import HUB_DEGREE
 
@@ -117,7 +127,9 @@ KEYED_HERE = ["votes", "pulls"]
 
 @pytest.mark.parametrize("page_arcs", [64, 1 << 12])
 @pytest.mark.parametrize("order", ["given", "degree"])
-@pytest.mark.parametrize("name", [*LISTED, *KEYED_HERE, "labels", "CDLP", "WeightedLabels", "PageRank", "BFS"])
+@pytest.mark.parametrize(
+    "name", [*LISTED, *KEYED_HERE, "labels", "CDLP", "WeightedLabels", "PageRank", "BFS"]
+)
 def test_a_lease_over_packed_edges_is_the_interpreters(
     name: str, order: Any, page_arcs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,19 +16,22 @@ from sigps.compiler.cuda.compile import c_type
 from sigps.engine.gpu.packed_edges import NO_PAGE
 from sigps.engine.gpu.packed_places import (
     NUM_HEADS,
+    arcs_of_spans,
     first_words,
     front_words,
+    key_tables,
     lids_of_rows,
     order_of_chains,
     places_in_pages,
     scratch_words,
+    span_numbers,
 )
 from sigps.engine.gpu.page_feed import PageFeed, cut_loads
 from sigps.engine.gpu.variant import Packing
 from sigps.graph.packing.packer import PackableRows
 from sigps.graph.packing.paged import PagedRows
 from sigps.graph.packing.unpacker import PackedColumn, PackedRows
-from sigps.kernels.cuda.lease import EDGES, PACKED_ROWS
+from sigps.kernels.cuda.lease import EDGES, PACKED_ROWS, warp_table_bytes
 
 SUPPORT = Path(__file__).parents[2] / "support"
 THREADS = 64
@@ -82,25 +85,39 @@ inline void store_to_host(uint32_t *at, uint32_t value) { __atomic_store_n(at, v
 """
 """What kernels call where pages come from disk."""
 
+BY_KEY = {
+    "SIGPS_KEY": "int64_t",
+    "SIGPS_KEY_OFFSET": 0,
+    "SIGPS_SUM": "int64_t",
+    "SIGPS_SUM_OFFSET": 8,
+    "SIGPS_COUNTS": 0,
+    "SIGPS_CHECKS_SUMS": 0,
+}
+
 PUSH = "scatter_packed(lease, now, &num_targets, num_senders, num_hubs)"
 
 
 @functools.cache
 def library(
-    column: str, packing: Packing = Packing.PUSHED, *, is_fed: bool = False, is_listed: bool = False
+    column: str, packing: Packing = Packing.PUSHED, *, is_fed: bool = False, reads: str = "combined"
 ) -> ctypes.CDLL:
+    is_combined = reads == "combined"
     parts = [(SUPPORT / "host_threads.hpp").read_text()]
     parts += [text_of("edges.cuh"), text_of("packed_rows.cuh")]
     parts += [(SUPPORT / "host_packed.hpp").read_text(), text_of("gather.cuh")]
-    names = ["lists_packed", "gather_packed", *([] if is_listed else ["gather_heads", "scatter_packed"])]
+    names = ["key_table", "shared_tables"] if reads == "grouped" else []
+    names += ["packed_messages", "grouped_packed", "lists_packed", "gather_packed"]
+    names += ["gather_heads", "scatter_packed"] if is_combined else []
     parts += [text_of(f"{name}.cuh") for name in names]
     macros = {"SIGPS_THREADS": THREADS, "SIGPS_HEADS": 1, "SIGPS_PACKED": packing.value}
     if is_fed:
         parts.insert(1, OF_HOST)
         macros |= {"SIGPS_FED": 1}
     run = RUN if packing is Packing.PUSHED else RUN.replace(PUSH, "")
-    if is_listed:
-        macros |= {"SIGPS_LISTED": 1, "SIGPS_HEADS": 0}
+    if reads == "grouped":
+        macros |= BY_KEY | {"SIGPS_WARP_TABLE_BYTES": warp_table_bytes(8, 8)}
+    if not is_combined:
+        macros |= {f"SIGPS_{reads.upper()}": 1, "SIGPS_HEADS": 0}
         run = re.sub(r"gather_by_heads<\w+>\(.*\)", "", run)
     return library_of([*parts, run], macros | ({"SIGPS_COLUMN": column} if column else {}))
 
@@ -317,7 +334,7 @@ def test_lists_have_the_order_of_edges(
     pull = drawn_pull(num_rows, page_arcs, column, sender_filter)
     most, found = pull.paged.most_arcs, pull.found
     pull.packed["list_places"] = most
-    kernels = library("" if column is None else c_type(np.dtype(column)), Packing.PULLED, is_listed=True)
+    kernels = library("" if column is None else c_type(np.dtype(column)), Packing.PULLED, reads="listed")
     pull.run(kernels, 0, sender_filter, np.zeros(max(most, 2 * pull.num_owned), np.uint64))
     for v, (row, of_edge) in enumerate(zip(pull.rows, pull.of_edges, strict=True)):
         brought = (2 * pull.records[row] + of_edge)[pull.has_sent[row]].tolist()
@@ -325,6 +342,45 @@ def test_lists_have_the_order_of_edges(
         in_order = functools.reduce(lambda all, word: (all * 31 + word) % 2**64, brought, int(bool(brought)))
         has = int(found[v, 1]) & 0xFFFFFFFF
         assert (int(found[v, 0]), has) == ((in_order, 2 + bool(brought)) if runs else (0, 0)), v
+
+
+@pytest.mark.parametrize("num_keys", [3, 40, 10**6])
+@pytest.mark.parametrize(("column", "sender_filter"), [(None, ALL_SENT), (np.uint8, SOME_SENT)])
+@pytest.mark.parametrize(
+    ("num_rows", "page_arcs"), [(90, 32), (3000, 1 << 10), (3000, 1 << 14), (17_000, 1 << 17)]
+)
+def test_the_key_of_most_weight_is_found_whatever_tables_have_room_for(
+    num_rows: int, page_arcs: int, column: Any, sender_filter: int, num_keys: int
+) -> None:
+    """Rows that span pages, or are a block's, a warp's or a thread's, with fewer keys than places and with more."""
+    pull, rng = drawn_pull(num_rows, page_arcs, column, sender_filter), np.random.default_rng(num_keys)
+    spans, entry = arcs_of_spans(pull.paged), 16
+    assert (spans.size > 2) == (page_arcs < 1 << 14)
+    tables = key_tables(int(spans.max(initial=0)), spans.size, 2, entry)
+    kept = {
+        "span_numbers": span_numbers(pull.paged, pull.arrays["order"]),
+        "span_stamps": np.zeros(max(1, spans.size), np.uint32),
+        "span_keys": np.full(max(1, tables.count * tables.places), 77, np.uint64),
+        "span_sums": np.full(max(1, tables.count * tables.places), 77, np.uint64),
+    }
+    for name, array in kept.items():
+        pull.packed[name] = array.ctypes.data
+    pull.packed["num_span_tables"], pull.packed["span_places"] = tables.count, tables.places
+    keys = rng.integers(-(num_keys // 2), num_keys, pull.records.size)
+    keys[keys == 1] = np.iinfo(np.int64).min  # which looks like an empty place
+    pull.records[:] = keys.view(np.uint64)
+    found = np.zeros((pull.status.size, 3), np.uint64)
+    kernels = library("" if column is None else c_type(np.dtype(column)), Packing.PULLED, reads="grouped")
+    pull._replace(found=found).run(kernels, 0, sender_filter, np.zeros(1, np.uint64))
+    for v, (row, of_edge) in enumerate(zip(pull.rows, pull.of_edges, strict=True)):
+        sums = dict[int, int]()
+        those = pull.has_sent[row]
+        for key, value in zip(keys[row][those].tolist(), of_edge[those].tolist(), strict=True):
+            sums[key] = sums.get(key, 0) + 1 + int(value)
+        expected = max(sums.items(), key=lambda item: (item[1], -item[0]), default=(0, 0))
+        runs, has = pull.status[v] != 2 if sums else pull.status[v] == 0, int(found[v, 2]) & 0xFFFFFFFF
+        mine = int(found[v, 0].astype(np.int64)), int(found[v, 1].astype(np.int64)), has
+        assert mine == ((*expected, 2 + bool(sums)) if runs else (0, 0, 0)), v
 
 
 @pytest.mark.parametrize("way", ["pages", "heads"])
