@@ -7,14 +7,16 @@ import importlib.util
 import numpy as np
 import pytest
 from kernel_compiling import assert_compiles
+from keyed_programs import KEYED
 
 import sigps
 from sigps import inf
-from sigps.apps import BFS, SSSP, WCC, LabelPropagation, PageRank
+from sigps.apps import BFS, CDLP, SSSP, WCC, LabelPropagation, PageRank, WeightedLabels
 from sigps.apps.sssp import Path as Way
 from sigps.compiler.cuda.compile import compile_for_cuda, link
 from sigps.compiler.frontend.analysis import analyse
 from sigps.engine.gpu.launch import WIDE
+from sigps.engine.gpu.memory_plan import shape_over_packed
 from sigps.engine.gpu.variant import FED, PEERS, Packing
 
 
@@ -44,6 +46,25 @@ def test_kernels_over_packed_edges_link() -> None:
         packing = Packing.PULLED if program in (programs[0], programs[-1]) else Packing.PUSHED
         macros = WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | packing.macros(compiled, has_heads=True)
         if program in linked:
+            assert b"run_lease" in link(compiled, "lease", "sm_90", macros)
+        else:
+            assert_compiles(compiled, "lease", "sm_90", macros)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda.core is not installed")
+def test_kernels_that_group_messages_over_packed_edges_link() -> None:
+    """With keys of both sizes, sums that may leave their type, and sums of floats."""
+    forms: list[tuple[sigps.Vertex, bool, Packing, dict[str, str]]] = [
+        (CDLP(), True, Packing.PULLED, {}),
+        (KEYED["votes"], False, Packing.PULLED, FED),
+        (WeightedLabels(), False, Packing.PART, PEERS | FED),
+    ]
+    for program, narrow, packing, more in forms:
+        analysed = analyse(program, "double")
+        compiled = compile_for_cuda(analysed, {"weight": np.dtype(np.uint8)}, narrow_ids=narrow, arch="sm_90")
+        macros = shape_over_packed(analysed).macros() | {"SIGPS_CLUSTER_THREADS": "0"} | more
+        macros |= packing.macros(compiled, has_heads=False)
+        if packing is Packing.PART:
             assert b"run_lease" in link(compiled, "lease", "sm_90", macros)
         else:
             assert_compiles(compiled, "lease", "sm_90", macros)

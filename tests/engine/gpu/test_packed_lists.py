@@ -14,7 +14,7 @@ from battery import BATTERY
 from packed_runs import on_ranks
 
 import sigps
-from sigps.apps import CDLP, LabelPropagation, LeidenRound
+from sigps.apps import LabelPropagation, LeidenRound, MinimumSpanningForest
 from sigps.compiler.explain import example_of
 from sigps.compiler.frontend.analysis import analyse
 from sigps.engine.contract import RunOptions
@@ -71,8 +71,8 @@ def test_sorted_lists_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert sorts.sorts_by
     why = spec._STREAMING.streaming_obstacle(sorts, graph, RunOptions())
     assert "are sorted, for which all lists are in memory at once" in why
-    with pytest.raises(ConfigError, match="grouped by key, not read, or do not go along edges"):
-        sigps.run(CDLP(), graph, **options)
+    with pytest.raises(ConfigError, match="are not read, or do not go along edges"):
+        sigps.run(MinimumSpanningForest(), graph, **options)
 
 
 @pytest.mark.gpu

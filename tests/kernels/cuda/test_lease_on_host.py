@@ -26,7 +26,10 @@ from sigps.apps import (
     PageRank,
     WeightedLabels,
 )
+from sigps.engine.gpu import packed_edges
+from sigps.engine.gpu.packed_places import KeyTables
 from sigps.graph.formats.packed_store import save_packed
+from sigps.graph.packing.table import chains
 from sigps.kernels.cuda.lease import HUB_DEGREE
 
 
@@ -163,3 +166,25 @@ def test_a_lease_over_packed_edges_is_the_interpreters(
         for field in expected.fields:
             mine, theirs = np.asarray(found[field]), np.asarray(expected[field])
             np.testing.assert_allclose(mine, theirs, rtol=1e-9, err_msg=f"{field} {more}")
+
+
+@pytest.mark.parametrize("num_tables", [1, 2])
+def test_rows_that_span_pages_take_turns_at_few_tables(
+    num_tables: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three blocks, some of which wait; vertices retire, so that some of these rows are not read."""
+    made = sigps.generate("rmat", scale=7, seed=2).undirected(simple=True)
+    save_packed(made, tmp_path / "store", order="degree", page_arcs=16)
+    stored, program = sigps.load(tmp_path / "store"), KEYED["votes"]
+    expected = sigps.run(program, stored, device="python")
+    monkeypatch.setattr(
+        packed_edges, "key_tables", lambda arcs, rows, blocks, entry: KeyTables(num_tables, 2 * arcs + 1)
+    )
+    use_host_as_gpu(monkeypatch)
+    launched = run_leases_by_their_text(monkeypatch, blocks=3)
+    found = sigps.run(program, stored, device="cuda", stream="always", transfer="bulk")
+    assert launched
+    assert stored.packed is not None
+    assert sum(len(chain) > 2 for chain in chains(stored.packed.rows.table)) > 2 * num_tables
+    for field in expected.fields:
+        np.testing.assert_array_equal(found[field], expected[field], err_msg=field)
