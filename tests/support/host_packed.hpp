@@ -13,6 +13,9 @@
 #ifndef SIGPS_LISTED
 #define SIGPS_LISTED 0
 #endif
+#ifndef SIGPS_SORTED
+#define SIGPS_SORTED 0
+#endif
 #ifndef SIGPS_GROUPED
 #define SIGPS_GROUPED 0
 #endif
@@ -135,6 +138,9 @@ struct Lease {
   Record *records[2];
   uint32_t *targets, *senders, *hubs;
   Control *control;
+  uint64_t *list_keys;
+  uint32_t *list_order;
+  uint64_t num_listed;
   Found *found; // what vertices compute with, or what was pushed to them
 };
 struct NextSuperstep {
@@ -144,6 +150,7 @@ struct NextSuperstep {
   uint32_t inbox_at;
 };
 struct ThreadCounters {};
+static void keep_fault(const Arguments &, int64_t, uint32_t, uint32_t) {}
 static bool is_set(const uint32_t *bits, uint32_t v) {
   return bits[v / 32] >> (v % 32) & 1;
 }
@@ -205,6 +212,21 @@ static void sigps_list(const sigps::Arguments *arguments, int64_t position,
   if (position < 0 || uint64_t(position) >= arguments->num_places)
     __builtin_trap();
   memcpy(arguments->lists + position, message, sizeof(uint64_t));
+}
+
+// Few keys, so that many are equal.
+static uint32_t sigps_key(const sigps::Arguments *arguments, int64_t,
+                          int64_t position, void *key) {
+  uint64_t word = arguments->lists[position] % 5;
+  memcpy(key, &word, sizeof word);
+  return 0;
+}
+
+static void sigps_copy_listed(const sigps::Arguments *arguments, int64_t from,
+                              int64_t to) {
+  if (uint64_t(to) >= 2 * arguments->num_places)
+    __builtin_trap();
+  arguments->lists[to] = arguments->lists[from];
 }
 #endif
 

@@ -489,9 +489,15 @@ class GpuEngine:
             compiled, consumption = variant.compiled, self._program.consumption
             message = compiled.message if consumption is Consumption.LISTED else ()
             key = key_bytes(compiled) if consumption is Consumption.GROUPED else None
-            self._lease["packed"], reading = self._pages.reader(blocks, message=message, key=key)
+            self._lease["packed"], reading = self._pages.reader(
+                blocks, message=message, sorts=bool(message and self._program.sorts_by), key=key
+            )
             for i, own in enumerate(reading["lists"]):
                 self._lease["in"]["lists"][i] = self._lease["out"]["lists"][i] = own.data.ptr
+            if "list_keys" in reading:
+                self._lease["num_listed"] = reading["list_keys"].size
+                for name in ("list_keys", "list_order"):
+                    self._lease[name] = reading[name].data.ptr
             self._readers = blocks, reading
         lease = self._lease
         lease["num_cached_records"], lease["num_cached_bits"] = cache.num_records, cache.num_bits

@@ -134,7 +134,7 @@ def _lease(
     lease["num_owned"], lease["num_lids"] = graph.num_owned, graph.num_lids
     lease["num_hubs"] = graph.num_hubs
     _fill_rows(lease, program, graph)
-    if program.sorts_by:
+    if program.sorts_by and "list_order" in plan.sizes:  # else blocks that read packed rows have their own
         lease["num_listed"] = plan.sizes["list_order"] // 4
     lease["could_send"], lease["num_in_edges"] = graph.could_send, subgraph.incoming.num_edges
     lease["pull_cost"] = subgraph.incoming.num_edges + graph.num_owned

@@ -254,6 +254,7 @@ class PackedEdges:
         num_blocks: int,
         *,
         message: Sequence[np.dtype[Any]] = (),
+        sorts: bool = False,
         key: tuple[int, int] | None = None,
     ) -> tuple[Any, Any]:
         """Return what kernels of so many blocks take, and what keeps a run's own part of it: its scratch and counts.
@@ -261,13 +262,16 @@ class PackedEdges:
         Args:
             num_blocks: The blocks.
             message: The fields of messages that are listed; the run's own part has their lists, by the name "lists".
+            sorts: Whether these lists are sorted; then it has "list_keys" and "list_order", too.
             key: Bytes of a key and of its sum, where messages are grouped by key.
         """
         import cupy
 
         needed = {"unpacking": self.scratch_bytes(num_blocks)}
         if message:
-            needed["lists of messages"] = list_bytes(self._edges.rows.most_arcs, num_blocks, message)
+            needed["lists of messages"] = list_bytes(
+                self._edges.rows.most_arcs, num_blocks, message, sorts=sorts
+            )
         tables = KeyTables(0, 0) if key is None else self._key_tables(num_blocks, key)
         if key is not None:
             needed["tables of keys"] = tables.num_bytes(sum(key))
@@ -288,14 +292,19 @@ class PackedEdges:
                 "span_sums": cupy.empty(max(1, tables.count * tables.places * key[1]), dtype=cupy.uint8),
             }
         places = self._edges.rows.most_arcs
-        lists = [cupy.empty((max(1, num_blocks * places), *dtype.shape), dtype.base) for dtype in message]
+        count = max(1, num_blocks * places)
+        lists = [cupy.empty((count * (1 + sorts), *dtype.shape), dtype.base) for dtype in message]
+        if sorts:
+            own["list_keys"] = cupy.empty(count, dtype=cupy.uint64)
+            own["list_order"] = cupy.empty(count, dtype=cupy.uint32)
         filled = np.zeros((), dtype=PACKED_ROWS)
         filled["list_places"] = places
         arrays = self._arrays | own | {"resident": self._resident, "damaged": self._damaged}
         if self._heads is not None:
             arrays["heads"] = self._heads
         for name, array in arrays.items():
-            filled[name] = array.data.ptr
+            if name in filled.dtype.names:
+                filled[name] = array.data.ptr
         for name, value in self._of_feed.items():
             if name in filled.dtype.names:
                 filled[name] = value if isinstance(value, int) else value.data.ptr

@@ -216,13 +216,18 @@ def order_of_chains(paged: PagedRows, num_resident: int) -> NDArray[np.uint32]:
     return np.argsort(when, kind="stable").astype(np.uint32)
 
 
-def list_bytes(most_arcs: int, num_blocks: int, message: Sequence[np.dtype[Any]]) -> int:
+def list_bytes(
+    most_arcs: int, num_blocks: int, message: Sequence[np.dtype[Any]], *, sorts: bool = False
+) -> int:
     """Return what blocks take for the lists of messages of these fields: each those of a chain of so many arcs.
 
-    >>> list_bytes(1 << 18, 132, [np.dtype(np.int64)])
-    276824064
+    Sorted lists are as long again, with a key and a position beside each message.
+
+    >>> list_bytes(1 << 18, 132, [np.dtype(np.int64)]), list_bytes(10, 2, [np.dtype(np.int64)], sorts=True)
+    (276824064, 560)
     """
-    return num_blocks * most_arcs * sum(dtype.itemsize for dtype in message)
+    size = sum(dtype.itemsize for dtype in message)
+    return num_blocks * most_arcs * (2 * size + _SORTED if sorts else size)
 
 
 @dataclass(frozen=True)
@@ -243,6 +248,7 @@ class KeyTables:
 
 
 _MOST_TABLE_BYTES = 1 << 28
+_SORTED = 12  # bytes of a key and a position
 
 
 def key_tables(most_arcs: int, num_rows: int, num_blocks: int, an_entry: int) -> KeyTables:

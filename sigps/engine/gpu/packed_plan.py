@@ -62,7 +62,9 @@ def bytes_beside_packed(
         chained = [(len(c), int(table.arcs[c[-1] + 1] - table.arcs[c[0]])) for c in chains(table)]
     if program.consumption is Consumption.LISTED:
         longest_chain = max((arcs for _, arcs in chained), default=0)
-        found["lists"] = list_bytes(longest_chain, num_blocks, program.message_dtypes)
+        found["lists"] = list_bytes(
+            longest_chain, num_blocks, program.message_dtypes, sorts=bool(program.sorts_by)
+        )
     elif program.consumption is Consumption.GROUPED:
         spanning = [arcs for num_pages, arcs in chained if num_pages > 1]
         tables = key_tables(max(spanning, default=0), len(spanning), num_blocks, _MOST_OF_KEY)

@@ -224,9 +224,8 @@ class Placement:
         kept = known.get(PACKED)
         run_bytes = plan.nbytes + plan.state_bytes
         if self.program.consumption is Consumption.LISTED:
-            run_bytes += list_bytes(
-                edges.rows.most_arcs, gpu.num_sms * shape_of(compiled).blocks_per_sm, compiled.message
-            )
+            blocks, sorts = gpu.num_sms * shape_of(compiled).blocks_per_sm, bool(self.program.sorts_by)
+            run_bytes += list_bytes(edges.rows.most_arcs, blocks, compiled.message, sorts=sorts)
         num_blocks = gpu.num_sms * shape_over_packed(self.program).blocks_per_sm
         if self.program.consumption is Consumption.GROUPED:
             arcs, an_entry = arcs_of_spans(edges.rows), sum(key_bytes(compiled))

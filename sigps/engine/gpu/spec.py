@@ -343,8 +343,6 @@ class StreamingGpuSpec(GpuSpec):
 
         if program.delivery is not Delivery.RECORD or program.consumption not in _READ_BY_ROWS:
             return f"messages of {program.name} are not read, or do not go along edges"
-        if program.sorts_by:
-            return f"messages of {program.name} are sorted, for which all lists are in memory at once"
         if (
             program.consumption is Consumption.LISTED
             and options.deterministic

@@ -24,7 +24,8 @@ static_assert(!SIGPS_EARLY_EXIT && !SIGPS_BY_WARP && !SIGPS_BY_TEAM &&
               "what is read of a row is all of it");
 static_assert(sizeof(Slots) <= 16, "inboxes of long rows lie in shared memory");
 
-constexpr uint32_t LONG_ROW = SIGPS_LISTED    ? 1 << 14
+constexpr uint32_t LONG_ROW = SIGPS_SORTED    ? 1 << 11
+                              : SIGPS_LISTED  ? 1 << 14
                               : SIGPS_GROUPED ? 1 << 12
                                               : 1024;
 constexpr uint32_t SHORT_ROW = 32;
@@ -120,7 +121,8 @@ __device__ inline Inbox read_row(const Lease &lease, const NextSuperstep &now,
                                  const Outbox &outbox, const packed::Page &page,
                                  const packed::Part &part, uint32_t before) {
   int64_t begin = begin_of_list(lease.packed, part, before);
-  return listed(begin, list_row<FILTER>(lease, now, outbox, page, part, begin));
+  int64_t end = list_row<FILTER>(lease, now, outbox, page, part, begin);
+  return list_of(lease, now, part.row, begin, end, Thread{});
 }
 
 template <SenderFilter FILTER>
@@ -129,8 +131,8 @@ read_row_by_warp(const Lease &lease, const NextSuperstep &now,
                  const Outbox &outbox, const packed::Page &page,
                  const packed::Part &part, uint32_t before) {
   int64_t begin = begin_of_list(lease.packed, part, before);
-  return listed(
-      begin, list_row_by_warp<FILTER>(lease, now, outbox, page, part, begin));
+  int64_t end = list_row_by_warp<FILTER>(lease, now, outbox, page, part, begin);
+  return list_of(lease, now, part.row, begin, end, Warp{});
 }
 
 // Lists what a page has of the row that spans pages behind what those before
@@ -148,6 +150,18 @@ read_part_by_block(const Lease &lease, const NextSuperstep &now,
     inbox = listed(begin, end);
 }
 
+#if SIGPS_SORTED
+// Sorts the list of the row that spans pages. By a block.
+__device__ inline void sort_span(const Lease &lease, const NextSuperstep &now,
+                                 uint32_t v, Inbox &inbox) {
+  __syncthreads();
+  Inbox all = list_of(lease, now, v, inbox.begin, inbox.end, Block{});
+  __syncthreads(); // all have read where it lies
+  if (threadIdx.x == 0)
+    inbox = all;
+}
+#endif
+
 // Lists the long rows of a page from number `first` on. By a block.
 template <SenderFilter FILTER>
 __device__ inline void
@@ -160,8 +174,9 @@ read_long_rows(const Lease &lease, const NextSuperstep &now,
     int64_t begin = begin_of_list(lease.packed, part, before);
     int64_t end =
         list_part_by_block<FILTER>(lease, now, outbox, page, part, begin);
+    Inbox inbox = list_of(lease, now, v, begin, end, Block{});
     if (threadIdx.x == 0)
-      long_rows.inboxes[i] = listed(begin, end);
+      long_rows.inboxes[i] = inbox;
   }
 }
 #elif SIGPS_GROUPED
@@ -452,6 +467,10 @@ gather_chain(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
 #else
       read_part_by_block<FILTER>(lease, now, outbox, open, {first, 0, 0, arcs},
                                  long_rows.inboxes[0]);
+#if SIGPS_SORTED
+      if (page + 1 == end_page)
+        sort_span(lease, now, first, long_rows.inboxes[0]);
+#endif
 #endif
       before += page + 1 < end_page ? arcs : 0;
     }

@@ -3,7 +3,8 @@
 //
 // A block has room for the lists of one chain of pages, `list_places`
 // positions: a row's begins where its edges do in the chain. So lists take
-// memory by blocks, not by edges.
+// memory by blocks, not by edges. Lists that are sorted are so when a row's
+// messages are all there, by who listed them (sorted_lists.cuh).
 //
 // Schedule: a row of up to 32 edges by a thread, those of over LONG_ROW and
 // those that span pages by a block, others by a warp; one thread computes.
@@ -11,11 +12,39 @@
 #pragma once
 
 #include "packed_messages.cuh"
+#include "sorted_lists.cuh"
 
 #if SIGPS_PACKED
 namespace sigps {
 
 #if SIGPS_LISTED
+
+#if SIGPS_SORTED
+// One who sorts alone.
+struct Thread {
+  __device__ uint32_t rank() const { return 0; }
+  __device__ uint32_t size() const { return 1; }
+  __device__ void wait() const {}
+};
+#else
+struct Thread {};
+struct Warp {};
+struct Block {};
+#endif
+
+// The list of v as compute() reads it, positions begin..end. By all of a group.
+template <class Group>
+__device__ inline Inbox list_of(const Lease &lease, const NextSuperstep &now,
+                                uint32_t v, int64_t begin, int64_t end,
+                                Group group) {
+#if SIGPS_SORTED
+  group.wait(); // all is listed
+  sort_list(lease, now, v, begin, end, group);
+  return sorted(lease, listed(begin, end));
+#else
+  return listed(begin, end);
+#endif
+}
 
 // The message that one of some sources sends, if it does.
 template <SenderFilter FILTER, int COUNT>

@@ -11,7 +11,7 @@ from keyed_programs import KEYED
 
 import sigps
 from sigps import inf
-from sigps.apps import BFS, CDLP, SSSP, WCC, LabelPropagation, PageRank, WeightedLabels
+from sigps.apps import BFS, CDLP, SSSP, WCC, LabelPropagation, LeidenRound, PageRank, WeightedLabels
 from sigps.apps.sssp import Path as Way
 from sigps.compiler.cuda.compile import compile_for_cuda, link
 from sigps.compiler.frontend.analysis import analyse
@@ -36,14 +36,14 @@ class Counted(SSSP):
 
 @pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda.core is not installed")
 def test_kernels_over_packed_edges_link() -> None:
-    made = PageRank(), WCC(), SSSP(source=0), Counted(source=0), LabelPropagation()
+    made = PageRank(), WCC(), SSSP(source=0), Counted(source=0), LabelPropagation(), LeidenRound()
     programs = [analyse(program, "double") for program in made]
     form = programs[1].priority_form
     assert form is not None
-    linked = programs[-2:]  # all of shared memory, and lists; the others are compiled
+    linked = programs[-3:]  # all of shared memory, and lists; the others are compiled
     for program in (*programs, form):
         compiled = compile_for_cuda(program, {"weight": np.dtype(np.uint8)}, narrow_ids=True, arch="sm_90")
-        packing = Packing.PULLED if program in (programs[0], programs[-1]) else Packing.PUSHED
+        packing = Packing.PULLED if program in (programs[0], *programs[-2:]) else Packing.PUSHED
         macros = WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | packing.macros(compiled, has_heads=True)
         if program in linked:
             assert b"run_lease" in link(compiled, "lease", "sm_90", macros)

@@ -11,14 +11,11 @@ import host_gpu
 import numpy as np
 import pytest
 from battery import BATTERY
+from keyed_programs import KEYED
 from packed_runs import on_ranks
 
 import sigps
 from sigps.apps import LabelPropagation, LeidenRound, MinimumSpanningForest
-from sigps.compiler.explain import example_of
-from sigps.compiler.frontend.analysis import analyse
-from sigps.engine.contract import RunOptions
-from sigps.engine.gpu import spec
 from sigps.errors import ConfigError, DeviceError
 from sigps.graph.formats.packed_store import save_packed
 from sigps.graph.packing.paged import PagedRows
@@ -30,6 +27,10 @@ def listed_program(name: str, graph: sigps.Graph) -> sigps.Vertex:
     """Return a program that reads messages one by one, and gives the same in whatever order."""
     if name == "labels":
         return LabelPropagation(seed=3)
+    if name == "rounds":  # of lists that are sorted
+        return LeidenRound(whole=float(graph.num_edges))
+    if name == "tables":  # likewise
+        return KEYED["tables"]
     given = equality_programs.PROGRAMS[name]
     return given if isinstance(given, sigps.Vertex) else given(int(np.asarray(graph.ids)[0]))
 
@@ -62,15 +63,11 @@ def test_lists_that_do_not_fit_the_gpu_are_told(tmp_path: Path, monkeypatch: pyt
         run(LabelPropagation(), stored)
 
 
-def test_sorted_lists_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_to_single_vertices_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save_packed(BATTERY["skewed"].build().undirected(), tmp_path / "store", page_arcs=8)
     host_gpu.use_host_as_gpu(monkeypatch)
     graph = sigps.load(tmp_path / "store")
     options: dict[str, Any] = {"device": "cuda", "stream": "always", "transfer": "bulk"}
-    sorts = analyse(example_of(LeidenRound, {}), "double")
-    assert sorts.sorts_by
-    why = spec._STREAMING.streaming_obstacle(sorts, graph, RunOptions())
-    assert "are sorted, for which all lists are in memory at once" in why
     with pytest.raises(ConfigError, match="are not read, or do not go along edges"):
         sigps.run(MinimumSpanningForest(), graph, **options)
 
@@ -80,7 +77,7 @@ def test_sorted_lists_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ("order", "page_arcs"), [("given", 64), ("degree", 1 << 10), ("given", 1 << 15), ("degree", 1 << 18)]
 )
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("name", ["coreness", "letters", "labels"])
+@pytest.mark.parametrize("name", ["coreness", "letters", "labels", "rounds", "tables"])
 def test_listed_messages_are_those_of_cpu_cores(
     name: str, directed: bool, order: Any, page_arcs: int, tmp_path: Path
 ) -> None:

@@ -22,6 +22,7 @@ from sigps.apps import (
     Katz,
     KCore,
     LabelPropagation,
+    LeidenRound,
     MaximalIndependentSet,
     PageRank,
     WeightedLabels,
@@ -125,13 +126,13 @@ def test_small_frontiers_have_their_kernel(
 
 
 LISTED = ["coreness", "letters"]
-KEYED_HERE = ["votes", "pulls"]
+KEYED_HERE = ["votes", "pulls", "tables"]
 
 
 @pytest.mark.parametrize("page_arcs", [64, 1 << 12])
 @pytest.mark.parametrize("order", ["given", "degree"])
 @pytest.mark.parametrize(
-    "name", [*LISTED, *KEYED_HERE, "labels", "CDLP", "WeightedLabels", "PageRank", "BFS"]
+    "name", [*LISTED, *KEYED_HERE, "labels", "LeidenRound", "CDLP", "WeightedLabels", "PageRank", "BFS"]
 )
 def test_a_lease_over_packed_edges_is_the_interpreters(
     name: str, order: Any, page_arcs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -144,6 +145,7 @@ def test_a_lease_over_packed_edges_is_the_interpreters(
     others: dict[str, Vertex] = {
         "labels": LabelPropagation(seed=1),
         "CDLP": CDLP(),
+        "LeidenRound": LeidenRound(),
         "WeightedLabels": WeightedLabels(),
         "PageRank": PageRank(iterations=3),
         "BFS": BFS(source=0),

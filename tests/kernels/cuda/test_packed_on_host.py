@@ -50,9 +50,12 @@ extern "C" void run(uint32_t way, void *edges, void *packed, uint32_t num_owned,
   in.lists = (uint64_t *)lists;
   in.num_places = ((PackedRows *)packed)->list_places;
 #endif
+  uint64_t num_listed = in.num_places;
+  std::vector<uint64_t> keys(num_listed);
+  std::vector<uint32_t> order(num_listed);
   Lease lease = {in, in, *(Edges *)edges, *(PackedRows *)packed, num_owned, num_owned, 0, 0, 0, 0, 0, 0, status,
                  {sent, next_sent}, {(Record *)records, nullptr}, lists + 2 * num_owned, lists, lists + num_owned,
-                 &control, (Found *)found};
+                 &control, keys.data(), order.data(), num_listed, (Found *)found};
   NextSuperstep now = {4, 1, SenderFilter(filter), 0};
   uint32_t num_targets = 0;
   run_block([&] {
@@ -99,13 +102,18 @@ PUSH = "scatter_packed(lease, now, &num_targets, num_senders, num_hubs)"
 
 @functools.cache
 def library(
-    column: str, packing: Packing = Packing.PUSHED, *, is_fed: bool = False, reads: str = "combined"
+    column: str,
+    packing: Packing = Packing.PUSHED,
+    *,
+    is_fed: bool = False,
+    reads: str = "combined",
+    sorts: bool = False,
 ) -> ctypes.CDLL:
     is_combined = reads == "combined"
     parts = [(SUPPORT / "host_threads.hpp").read_text()]
     parts += [text_of("edges.cuh"), text_of("packed_rows.cuh")]
     parts += [(SUPPORT / "host_packed.hpp").read_text(), text_of("gather.cuh")]
-    names = ["key_table", "shared_tables"] if reads == "grouped" else []
+    names = ["key_table", "shared_tables"] if reads == "grouped" else ["sorted_lists"] if sorts else []
     names += ["packed_messages", "grouped_packed", "lists_packed", "gather_packed"]
     names += ["gather_heads", "scatter_packed"] if is_combined else []
     parts += [text_of(f"{name}.cuh") for name in names]
@@ -114,6 +122,8 @@ def library(
         parts.insert(1, OF_HOST)
         macros |= {"SIGPS_FED": 1}
     run = RUN if packing is Packing.PUSHED else RUN.replace(PUSH, "")
+    if sorts:
+        macros |= {"SIGPS_SORTED": 1}
     if reads == "grouped":
         macros |= BY_KEY | {"SIGPS_WARP_TABLE_BYTES": warp_table_bytes(8, 8)}
     if not is_combined:
@@ -322,22 +332,27 @@ def test_messages_are_those_of_a_walk_along_all_edges(
     assert not arrays["wanted_arcs"].any()
 
 
+@pytest.mark.parametrize("sorts", [False, True])
 @pytest.mark.parametrize("sender_filter", [ALL_SENT, SOME_SENT])
 @pytest.mark.parametrize("column", [None, np.float64, np.uint8])
 @pytest.mark.parametrize(
     ("num_rows", "page_arcs"), [(90, 32), (3000, 1 << 10), (3000, 1 << 14), (17_000, 1 << 17)]
 )
 def test_lists_have_the_order_of_edges(
-    num_rows: int, page_arcs: int, column: Any, sender_filter: int
+    num_rows: int, page_arcs: int, column: Any, sender_filter: int, sorts: bool
 ) -> None:
-    """Rows that span pages, or are a block's, a warp's or a thread's."""
+    """Rows that span pages, or are a block's, a warp's or a thread's; sorted, that of their keys."""
     pull = drawn_pull(num_rows, page_arcs, column, sender_filter)
     most, found = pull.paged.most_arcs, pull.found
     pull.packed["list_places"] = most
-    kernels = library("" if column is None else c_type(np.dtype(column)), Packing.PULLED, reads="listed")
-    pull.run(kernels, 0, sender_filter, np.zeros(max(most, 2 * pull.num_owned), np.uint64))
+    kernels = library(
+        "" if column is None else c_type(np.dtype(column)), Packing.PULLED, reads="listed", sorts=sorts
+    )
+    pull.run(kernels, 0, sender_filter, np.zeros(max(2 * most, 2 * pull.num_owned), np.uint64))
     for v, (row, of_edge) in enumerate(zip(pull.rows, pull.of_edges, strict=True)):
         brought = (2 * pull.records[row] + of_edge)[pull.has_sent[row]].tolist()
+        if sorts:
+            brought.sort(key=lambda word: word % 5)
         runs = pull.status[v] != 2 if brought else pull.status[v] == 0
         in_order = functools.reduce(lambda all, word: (all * 31 + word) % 2**64, brought, int(bool(brought)))
         has = int(found[v, 1]) & 0xFFFFFFFF
