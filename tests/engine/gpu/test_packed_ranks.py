@@ -75,7 +75,10 @@ def test_what_ranks_cannot_stream_is_refused(tmp_path: Path, monkeypatch: pytest
 
     always: dict[str, Any] = {"stream": "always"}
     refused(
-        "on several ranks, and where messages are listed are pulled", PageRank(), direction="push", **always
+        "on several ranks, and where messages are listed or grouped by key are pulled",
+        PageRank(),
+        direction="push",
+        **always,
     )
     refused(f"{plain}, and transfer= says", PageRank(), transfer="rows", **always)
     limited: dict[str, Any] = {

@@ -19,7 +19,7 @@ from thread_group import ThreadGroup, run_ranks
 
 import sigps
 from sigps import Aggregator, Graph, State, Vertex
-from sigps.apps import BFS, SSSP, HeatDiffusion, KCore, PageRank
+from sigps.apps import BFS, CDLP, SSSP, HeatDiffusion, KCore, LeidenRound, PageRank, WeightedLabels
 from sigps.engine.gpu import placement
 from sigps.engine.gpu.tiling import Tiling, record_bytes_of
 from sigps.graph.formats.packed_store import save_packed
@@ -76,6 +76,9 @@ READ = [
     (3, "peer", 1, "given", BFS(source=1)),
     (2, "peer", 2, "degree", SSSP(source=1)),
     (3, "mpi", 2, "given", BFS(source=1)),
+    (2, "peer", 2, "degree", CDLP()),
+    (3, "mpi", 1, "given", WeightedLabels()),
+    (2, "peer", 2, "given", LeidenRound()),
 ]
 
 
