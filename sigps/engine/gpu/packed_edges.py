@@ -236,15 +236,6 @@ class PackedEdges:
         """Return what a run takes to read pages with so many blocks."""
         return 4 * sum(self._scratch_words) * num_blocks
 
-    def table_bytes(self, num_blocks: int, key: tuple[int, int]) -> int:
-        """Return what tables of keys take of rows that span pages, where so many blocks read pages.
-
-        Args:
-            num_blocks: The blocks.
-            key: Bytes of a key and of its sum.
-        """
-        return self._key_tables(num_blocks, key).num_bytes(sum(key))
-
     def _key_tables(self, num_blocks: int, key: tuple[int, int]) -> KeyTables:
         arcs = self._arcs_of_spans
         return key_tables(int(arcs.max(initial=0)), arcs.size, num_blocks, sum(key))
@@ -294,17 +285,17 @@ class PackedEdges:
         places = self._edges.rows.most_arcs
         count = max(1, num_blocks * places)
         lists = [cupy.empty((count * (1 + sorts), *dtype.shape), dtype.base) for dtype in message]
+        sorting = {}
         if sorts:
-            own["list_keys"] = cupy.empty(count, dtype=cupy.uint64)
-            own["list_order"] = cupy.empty(count, dtype=cupy.uint32)
+            sorting["list_keys"] = cupy.empty(count, dtype=cupy.uint64)
+            sorting["list_order"] = cupy.empty(count, dtype=cupy.uint32)
         filled = np.zeros((), dtype=PACKED_ROWS)
         filled["list_places"] = places
         arrays = self._arrays | own | {"resident": self._resident, "damaged": self._damaged}
         if self._heads is not None:
             arrays["heads"] = self._heads
         for name, array in arrays.items():
-            if name in filled.dtype.names:
-                filled[name] = array.data.ptr
+            filled[name] = array.data.ptr
         for name, value in self._of_feed.items():
             if name in filled.dtype.names:
                 filled[name] = value if isinstance(value, int) else value.data.ptr
@@ -317,7 +308,7 @@ class PackedEdges:
         packed, local_of = self._edges.rows.packed, self._edges.local_of
         filled["num_targets"] = packed.num_vertices if local_of is None else local_of.size
         filled["first_row"] = packed.first_row
-        return filled, own | {"lists": lists}
+        return filled, own | {"lists": lists} | sorting
 
     def require_whole(self) -> None:
         """Raise the error of a page that kernels found damaged, if there is one."""
