@@ -8,11 +8,16 @@ import host_gpu
 import pytest
 
 import sigps
-from sigps.apps import BFS, SSSP, WCC, PageRank
+from sigps.apps import BFS, CDLP, SSSP, WCC, LeidenRound, PageRank
 from sigps.compiler.cuda.compile import compile_for_cuda, macros_of
 from sigps.compiler.frontend.analysis import analyse
 from sigps.engine.gpu.memory_plan import Sizes, plan_run
-from sigps.engine.gpu.packed_places import bytes_beside_pages, bytes_of_heads, places_in_pages
+from sigps.engine.gpu.packed_places import (
+    arcs_of_spans,
+    bytes_beside_pages,
+    bytes_of_heads,
+    places_in_pages,
+)
 from sigps.engine.gpu.packed_plan import bytes_beside_packed
 from sigps.engine.partition.streamed import StreamedEdges
 from sigps.graph.formats.packed_store import save_packed
@@ -46,6 +51,30 @@ def test_it_is_about_what_is_taken(program: sigps.Vertex, order: str, tmp_path: 
     assert planned["state"] + planned["messages"] == pytest.approx(by_vertex, rel=0.35)  # ids may be narrower
     stops_early = type(program) in (BFS, WCC)
     assert planned.get("heads", 0) == (bytes_of_heads(edges.rows.offsets.size - 1) if stops_early else 0)
+
+
+@pytest.mark.parametrize("program", [CDLP(), LeidenRound()], ids=lambda p: type(p).__name__)
+def test_tables_and_lists_are_in_the_plan(program: sigps.Vertex, tmp_path: Path) -> None:
+    """A key and its sum have 8 bytes, and up to 16 for the plan; pages behind a row that spans some count for it."""
+    made = sigps.generate("rmat", scale=10, seed=1, directed=False)
+    save_packed(made, tmp_path / "store", order="degree", page_arcs=256)
+    graph = sigps.load(tmp_path / "store")
+    assert graph.packed is not None
+    derived, paged = analyse(program, "double"), PagedRows(graph.packed.rows, 1)
+    defines = macros_of(derived, graph.column_types(), narrow_ids=True)
+    planned = bytes_beside_packed(
+        derived, defines, graph.packed.rows, graph.num_vertices, pushes=False, has_heads=False, num_blocks=132
+    )
+    arcs = arcs_of_spans(paged)
+    if isinstance(program, CDLP):
+        taken = min(arcs.size, 132) * (2 * int(arcs.max()) + 1) * 8
+        assert arcs.size > 4
+        assert taken <= planned["tables"] <= 4 * taken
+    else:
+        compiled = compile_for_cuda(derived, graph.column_types(), narrow_ids=True, arch="sm_90")
+        size = sum(dtype.itemsize for dtype in compiled.message)
+        taken = 132 * paged.most_arcs * (2 * size + 12)
+        assert taken <= planned["lists"] <= 2 * taken  # ids may be narrower
 
 
 def test_a_run_says_what_stays_and_what_crosses(
