@@ -18,7 +18,7 @@ from sigps.engine.exchange import Exchange
 from sigps.engine.gpu.components import link_components_ahead
 from sigps.engine.gpu.graph import PACKED, GpuGraph, division_on_gpu, graph_on_gpu
 from sigps.engine.gpu.launch import CLUSTER_DEGREE
-from sigps.engine.gpu.memory_plan import Sizes, bytes_to_walk, plan_run, shape_of, shape_over_packed
+from sigps.engine.gpu.memory_plan import Sizes, bytes_to_walk, plan_run, shape_over_packed
 from sigps.engine.gpu.numbering import num_lids_of
 from sigps.engine.gpu.packed_edges import PackedGraph
 from sigps.engine.gpu.packed_places import (
@@ -223,10 +223,10 @@ class Placement:
         known = graphs_on_gpu(subgraph, gpu)
         kept = known.get(PACKED)
         run_bytes = plan.nbytes + plan.state_bytes
-        if self.program.consumption is Consumption.LISTED:
-            blocks, sorts = gpu.num_sms * shape_of(compiled).blocks_per_sm, bool(self.program.sorts_by)
-            run_bytes += list_bytes(edges.rows.most_arcs, blocks, compiled.message, sorts=sorts)
         num_blocks = gpu.num_sms * shape_over_packed(self.program).blocks_per_sm
+        if self.program.consumption is Consumption.LISTED:
+            sorts = bool(self.program.sorts_by)
+            run_bytes += list_bytes(edges.rows.most_arcs, num_blocks, compiled.message, sorts=sorts)
         if self.program.consumption is Consumption.GROUPED:
             arcs, an_entry = arcs_of_spans(edges.rows), sum(key_bytes(compiled))
             tables = key_tables(int(arcs.max(initial=0)), arcs.size, num_blocks, an_entry)
