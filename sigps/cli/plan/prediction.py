@@ -117,7 +117,9 @@ def dense_seconds(
     """
     edges = partition.edges + (device.ghost_cost - 1) * partition.cut_edges
     if in_tiles and device.tiled_edge_seconds is not None:
-        more = max(1.0, (partition.vertices + partition.ghosts) / (1 << 24)) ** 0.4 * (work.record / 4) ** 0.6
+        more: float = (
+            max(1.0, (partition.vertices + partition.ghosts) / (1 << 24)) ** 0.4 * (work.record / 4) ** 0.6
+        )
         computed = edges * device.tiled_edge_seconds * more
     else:
         computed = (edges * work.edge + partition.vertices * work.vertex) / device.bytes_per_second
