@@ -132,8 +132,23 @@ def kronecker(scale: int, folder: Path | None) -> sigps.Graph:
     return graph
 
 
-def measure_kronecker(graph: sigps.Graph, name: str, table: Table, repeats: int) -> None:
+def measure_kronecker(graph: sigps.Graph, name: str, table: Table, repeats: int, only: list[str]) -> None:
     """Time PageRank's superstep, searches and components."""
+    if "PageRank" in only:
+        measure_pagerank(graph, name, table, repeats)
+    if "BFS" in only:
+        measure_searches(graph, name, table, repeats)
+    if "WCC" in only:
+        whole, result = timed(lambda: run(WCC(), graph), repeats)
+        device = sum(s.seconds for s in result.stats)
+        table.add("WCC", name, whole, device_ms=round(device * 1e3, 3), supersteps=result.supersteps)
+    crosses = "PageRank" in only and GROUP.size > 1
+    if crosses and OPTIONS["transport"] != "nccl" and OPTIONS["device"] == "cuda":
+        measure_crossing(graph, name, table)
+
+
+def measure_pagerank(graph: sigps.Graph, name: str, table: Table, repeats: int) -> None:
+    """Time the first run of all, and PageRank's superstep."""
     GROUP.barrier()
     began = time.perf_counter()
     first = run(PageRank(iterations=2), graph)
@@ -152,17 +167,16 @@ def measure_kronecker(graph: sigps.Graph, name: str, table: Table, repeats: int)
     total = sum(GROUP.all_gather(float(results[-1]["rank"].sum(dtype=np.float64))))
     check(abs(total - 1) < 1e-3, f"ranks of PageRank add up to {total}")
     table.add("PageRank, a superstep", name, seconds, **moved)
+
+
+def measure_searches(graph: sigps.Graph, name: str, table: Table, repeats: int) -> None:
+    """Time breadth-first searches from four vertices: the mean of their medians."""
     degrees = np.diff(graph.offsets)
     candidates = graph.first_row + np.flatnonzero(degrees > 0)
     sources = GROUP.broadcast(np.random.default_rng(1).choice(candidates, 4).tolist())
     found = [timed(lambda s=s: run(BFS(source=s), graph), repeats) for s in sources]  # type: ignore[misc]
     device = statistics.mean(sum(s.seconds for s in result.stats) for _, result in found)
     table.add("BFS", name, statistics.mean(f[0] for f in found), device_ms=round(device * 1e3, 3))
-    whole, result = timed(lambda: run(WCC(), graph), repeats)
-    device = sum(s.seconds for s in result.stats)
-    table.add("WCC", name, whole, device_ms=round(device * 1e3, 3), supersteps=result.supersteps)
-    if GROUP.size > 1 and OPTIONS["transport"] != "nccl" and OPTIONS["device"] == "cuda":
-        measure_crossing(graph, name, table)
 
 
 def measure_crossing(graph: sigps.Graph, name: str, table: Table) -> None:
@@ -201,6 +215,8 @@ def main() -> None:
         "--scales", type=lambda text: [int(t) for t in text.split(",") if t], default=[22, 24]
     )
     options.add_argument("--grid", type=int, default=4000, help="rows and columns; 0 for none")
+    works = ["path", "PageRank", "BFS", "WCC"]
+    options.add_argument("--only", nargs="+", default=works, choices=works)
     options.add_argument("--repeats", type=int, default=5)
     options.add_argument("--transport", default="auto", choices=["auto", "peer", "nccl", "mpi"])
     options.add_argument("--graphs", type=Path, help="a folder to keep generated graphs in, for the next run")
@@ -212,11 +228,12 @@ def main() -> None:
     given = options.parse_args()
     OPTIONS["transport"], OPTIONS["device"] = given.transport, given.device
     table = Table(given)
-    measure_path(table)
-    if given.grid:
+    if "path" in given.only:
+        measure_path(table)
+    if given.grid and "BFS" in given.only:
         measure_grid(given.grid, table, given.repeats)
     for scale in given.scales:
-        measure_kronecker(kronecker(scale, given.graphs), f"kron-{scale}", table, given.repeats)
+        measure_kronecker(kronecker(scale, given.graphs), f"kron-{scale}", table, given.repeats, given.only)
 
 
 if __name__ == "__main__":
