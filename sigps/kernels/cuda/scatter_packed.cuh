@@ -1,8 +1,8 @@
 // Push over rows that stay packed: what scatter.cuh does of rows in memory. Of
 // a row only its own lines are read, where they lie.
 //
-// Schedule: a sender by a warp, those of over 4096 edges by one or more blocks,
-// whose warps take its chunks in turn.
+// Schedule: a sender by a warp, those of over 4096 edges by as many as have
+// 1024 each, which take its chunks in turn.
 
 #pragma once
 
@@ -12,7 +12,10 @@
 #if SIGPS_PACKED == 2 && SIGPS_NEUTRAL
 namespace sigps {
 
-constexpr uint32_t ROW_OF_BLOCK = 4096;
+// Up to so many edges are one warp's; of more, so many at least for each warp.
+constexpr uint32_t ROW_OF_WARP = 4096;
+constexpr uint32_t EDGES_OF_SHARE = 1024;
+constexpr uint32_t SHARES_OF_HUB = ROW_OF_WARP / EDGES_OF_SHARE + 1;
 
 // Sends along those chunks of a sender's row that a warp has: every `step`th
 // from `begin` on. Returns how many words crossed.
@@ -55,20 +58,29 @@ __device__ inline void scatter_packed(const Lease &lease,
                                       const NextSuperstep &now,
                                       uint32_t *num_targets, uint32_t count,
                                       uint32_t num_hubs) {
-  uint32_t warps = threads_of_grid() / 32, num_read = 0;
-  uint32_t teams = num_hubs ? max(1u, gridDim.x / num_hubs) : 0;
-  for (uint32_t k = blockIdx.x; k < num_hubs * teams; k += gridDim.x) {
-    uint32_t source = lease.hubs[k % num_hubs];
-    if (lease.in.out_degrees[source] > ROW_OF_BLOCK)
-      num_read +=
-          scatter_row(lease, now, num_targets, source,
-                      k / num_hubs * (blockDim.x / 32) + threadIdx.x / 32,
-                      teams * (blockDim.x / 32));
+  uint32_t warp = spread_warp(), warps = threads_of_grid() / 32, num_read = 0;
+  for (uint32_t begin = 0; begin < num_hubs;
+       begin += 32) { // a lane looks at one
+    uint32_t k = begin + lane_id();
+    uint32_t hub = k < num_hubs ? lease.hubs[k] : 0;
+    uint32_t degree = k < num_hubs ? lease.in.out_degrees[hub] : 0;
+    uint32_t sharing = // warps, those of other hubs next to them
+        degree <= ROW_OF_WARP ? 0 : min(warps, degree / EDGES_OF_SHARE);
+    uint32_t at = uint32_t(uint64_t(k) * SHARES_OF_HUB % warps);
+    uint32_t mine = warp >= at ? warp - at : warp + warps - at;
+    uint32_t those = __ballot_sync(ALL_LANES, mine < sharing);
+    for (; those != 0; those &= those - 1) {
+      uint32_t lane = __ffs(those) - 1;
+      num_read += scatter_row(lease, now, num_targets,
+                              __shfl_sync(ALL_LANES, hub, lane),
+                              __shfl_sync(ALL_LANES, mine, lane),
+                              __shfl_sync(ALL_LANES, sharing, lane));
+    }
   }
-  for (uint64_t i = spread_warp(); i < uint64_t(num_hubs) + count; i += warps) {
+  for (uint64_t i = warp; i < uint64_t(num_hubs) + count; i += warps) {
     uint32_t source =
         i < num_hubs ? lease.hubs[i] : lease.senders[i - num_hubs];
-    if (i >= num_hubs || lease.in.out_degrees[source] <= ROW_OF_BLOCK)
+    if (i >= num_hubs || lease.in.out_degrees[source] <= ROW_OF_WARP)
       num_read += scatter_row(lease, now, num_targets, source, 0, 1);
   }
   if (lane_id() == 0 && num_read != 0)

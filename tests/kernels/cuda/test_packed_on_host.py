@@ -279,11 +279,13 @@ def drawn_pull(
     ("way", "column"),
     [("pages", None), ("pages", np.float64), ("heads", None), ("push", None), ("push", np.uint8)],
 )
-@pytest.mark.parametrize(("num_rows", "page_arcs"), [(90, 32), (3000, 1 << 10), (3000, 1 << 14)])
+@pytest.mark.parametrize(
+    ("num_rows", "page_arcs"), [(90, 32), (3000, 1 << 10), (3000, 1 << 14), (9000, 1 << 12)]
+)
 def test_messages_are_those_of_a_walk_along_all_edges(
     num_rows: int, page_arcs: int, way: str, sender_filter: int, column: Any
 ) -> None:
-    """Rows that span pages. Where heads decide, records are equal."""
+    """Rows that span pages, and of 9,000 edges one that warps share. Where heads decide, records are equal."""
     pull = drawn_pull(num_rows, page_arcs, column, sender_filter, 21 if way == "heads" else None)
     degrees, has_sent, records, status, found, arrays = (
         *(pull.degrees, pull.has_sent, pull.records, pull.status),
