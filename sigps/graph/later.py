@@ -86,11 +86,13 @@ class _Pending:
         waiting: Edges of this batch and of those that wait before it, and what batches take besides.
         most: How many may wait.
         graph: Its version, as long as something holds it.
+        is_settled: Whether it has been applied: `before` is its version then.
     """
 
     def __init__(self, before: Graph, inserts: Changes, deletes: Changes, graph: LaterGraph) -> None:
         found: _Pending | None = before.__dict__.get("_pending")
         self.before: Graph | _Pending = before if found is None else found
+        self.is_settled = False
         self.inserts, self.deletes, self.graph = inserts, deletes, weakref.ref(graph)
         size = inserts.size + deletes.size + _BATCH
         self.waiting: int = size + (found.waiting if found is not None else 0)
@@ -100,7 +102,8 @@ class _Pending:
         """Apply it, after all that wait before it; its version is a graph then."""
         chain, at = [self], self.before
         while isinstance(at, _Pending):
-            chain.append(at)
+            if not at.is_settled:
+                chain.append(at)
             at = at.before
         graph, waiting = at, list[_Pending]()
         for pending in reversed(chain):
@@ -117,7 +120,7 @@ class _Pending:
             version.__class__ = Graph  # type: ignore[assignment]
             del version.__dict__["_pending"]
             graph = cast("Graph", version)
-            pending.before = graph  # of batches that wait behind it
+            pending.before, pending.is_settled = graph, True  # of batches that wait behind it
 
 
 _KEPT = "_family", "version"

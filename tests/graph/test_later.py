@@ -98,3 +98,13 @@ def test_batches_wait_until_they_are_many(monkeypatch: pytest.MonkeyPatch) -> No
         kinds.append(type(graph))
     assert kinds == 2 * [LaterGraph, LaterGraph, Graph] + [LaterGraph, LaterGraph]
     assert graph.to_arrow().to_pydict()["target"] == [1, 2, 3, 4, 0] + 8 * [1]
+
+
+def test_versions_are_read_from_the_first_on() -> None:
+    graph = Graph.from_edges([0, 1, 2], [1, 2, 3], [1.0, 2.0, 3.0], vertices=range(5), directed=False)
+    versions = [graph]
+    for inserts, deletes in ((([0], [4], [5.0]), None), (None, ([4, 2], [0, 3])), (([4], [1], [7.0]), None)):
+        versions.append(after(versions[-1], inserts, deletes))
+    assert [version.num_edges for version in versions] == [6, 8, 4, 6]
+    assert versions[-1].to_arrow().to_pydict()["weight"] == [1.0, 2.0, 7.0]
+    assert [type(version) for version in versions] == [Graph] * 4
