@@ -235,6 +235,9 @@ _NOT_READY = 600
 def free_bytes(wanted: int = 0) -> int:
     """Return what this process may still take of the current GPU, CuPy's reserve among it.
 
+    Under a limit no part of a block counts of which another part is in use: the pool counts it as taken, and what is
+    larger does not fit there.
+
     Args:
         wanted: Bytes. Where fewer are free, Python's garbage is collected first: circles of references hold arrays.
     """
@@ -243,10 +246,12 @@ def free_bytes(wanted: int = 0) -> int:
     pool = cupy.get_default_memory_pool()
     if wanted > 0 and free_bytes() < wanted:
         gc.collect()
+        pool.free_all_blocks()
     free = int(cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes())
     if _limit is None:
         return free
-    return max(0, min(free, _limit - int(pool.used_bytes()) - _beside_pool))
+    pool.free_all_blocks()
+    return max(0, min(free, _limit - int(pool.total_bytes()) - _beside_pool))
 
 
 _limit: int | None = None
