@@ -173,8 +173,8 @@ class GpuEngine:
         self._running = native.program
         self._variant = self._variant_of(self._running)
         self._num_edges = subgraph.incoming.num_edges  # on all GPUs
-        is_part = self._packing is Packing.PART
-        self._is_priority_form = can_wait and native.program.priority_form is not None and not is_part
+        may_wait = can_wait and self._packing is not Packing.PART
+        self._is_priority_form = may_wait and native.program.priority_form is not None
         self._num_small = 0
         self._most_seconds, self._is_time_up = math.inf, False
         self._answers: list[Any] = []

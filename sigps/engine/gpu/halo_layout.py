@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.engine.partition.subgraph import Subgraph
 from sigps.kernels.cuda.lease import NO_VERTEX
 
-__all__ = ["HaloLayout", "lay_out_halo"]
+__all__ = ["HaloLayout", "lay_out_halo", "num_slots_of", "slot_bounds"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,21 @@ class HaloLayout:
         return HaloLayout(*(asarray(a) for a in (self.bounds, self.lids, self.copy_offsets, self.copies)))
 
 
+def slot_bounds(halo: tuple[NDArray[np.int64], ...]) -> NDArray[np.uint32]:
+    """Return where the slots of each receiver begin, [ranks + 1].
+
+    Args:
+        halo: For each rank, the local ids that it has as ghosts.
+    """
+    widths = [-(-lids.size // 32) * 32 for lids in halo]
+    return np.concatenate([[0], np.cumsum(widths)]).astype(np.uint32)
+
+
+def num_slots_of(subgraph: Subgraph) -> int:
+    """Return how many slots a partition's vertices have."""
+    return int(slot_bounds(subgraph.halo)[-1])
+
+
 def lay_out_halo(halo: tuple[NDArray[np.int64], ...], num_owned: int) -> HaloLayout:
     """Lay slots out, on the host: CuPy would compile a kernel for each step, and a first answer would wait for that.
 
@@ -48,8 +64,7 @@ def lay_out_halo(halo: tuple[NDArray[np.int64], ...], num_owned: int) -> HaloLay
     """
     from sigps.kernels.cpu.layout import order_by_row
 
-    widths = [-(-lids.size // 32) * 32 for lids in halo]
-    bounds = np.concatenate([[0], np.cumsum(widths)]).astype(np.uint32)
+    bounds = slot_bounds(halo)
     passed = np.full(int(bounds[-1]), NO_VERTEX, dtype=np.uint32)
     for first, sent in zip(bounds.tolist(), halo, strict=False):
         passed[first : first + sent.size] = sent

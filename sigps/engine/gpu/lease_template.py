@@ -17,6 +17,7 @@ from sigps.compiler.cuda.compile import CudaProgram
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.engine.gpu.beginning import Beginning, beginning_of
 from sigps.engine.gpu.graph import GpuGraph
+from sigps.engine.gpu.halo_layout import num_slots_of
 from sigps.engine.gpu.layout import Rows
 from sigps.engine.gpu.memory_plan import MemoryPlan, Sizes, bytes_to_commit, plan_run
 from sigps.engine.gpu.placed_edges import PlacedEdges
@@ -69,6 +70,7 @@ def lease_template(
     key = compiled, has_cluster, num_peers, goes_by_edge, pulls_alone
     if key not in known:
         subgraph, reads_edges = graph.numbering.subgraph, compiled.program.reads_edges
+        crosses = num_peers > 0 and not pulls_alone and subgraph.incoming.is_streamed
         sizes = Sizes(
             graph.num_owned,
             subgraph.incoming.num_edges,
@@ -81,6 +83,7 @@ def lease_template(
             num_key_places=_num_key_places(compiled.program, graph.incoming.rows),
             num_slices=graph.tiles.num_slices if graph.tiles is not None else 0,
             pulls_alone=pulls_alone,
+            num_slots=num_slots_of(subgraph) if crosses else None,
         )
         plan = plan_run(compiled, sizes, has_cluster=has_cluster, goes_by_edge=goes_by_edge)
         here, run, states = (

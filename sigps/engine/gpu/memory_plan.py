@@ -140,6 +140,8 @@ class Sizes:
         num_key_places: Places of tables for rows of very many edges, where messages are grouped by key.
         num_slices: Slices of tiles; 0 where in-edges lie in rows.
         pulls_alone: Whether nothing is pushed.
+        num_slots: Slots of vertices that others have as ghosts (`halo_layout.py`), where a push combines messages to
+            ghosts, which cross to their owners; None where it goes to owned vertices alone.
     """
 
     num_owned: int
@@ -153,6 +155,7 @@ class Sizes:
     num_key_places: int = 0
     num_slices: int = 0
     pulls_alone: bool = False
+    num_slots: int | None = None
 
     @property
     def direct_capacity(self) -> int:
@@ -269,9 +272,15 @@ def _arrays(
         others["partials"] = 32 * sizes.num_slices * int(compiled.defines["SIGPS_SLOTS_BYTES"])
         others["partial_bits"] = 4 * sizes.num_slices
     elif can_push(compiled) and not sizes.pulls_alone:
+        slots, count = len(compiled.neutral or b""), n
+        if sizes.num_slots is not None:
+            count = num_lids
+            zeros |= {"num_arrived": 8 * sizes.num_peers, "num_crossed": 4 * sizes.num_peers}
+            room = max(1, sizes.num_slots)
+            others |= {"arrived_slots": 4 * room, "arrived_messages": slots * room}
         for i in range(num_inboxes):
-            zeros |= {f"touched{i}": bits}
-            others |= {f"inboxes{i}": n * len(compiled.neutral or b"")}
+            zeros |= {f"touched{i}": -(-count // 32) * 4}
+            others |= {f"inboxes{i}": count * slots}
         others |= {"targets": 4 * n, "senders": 4 * num_lids, "hubs": 4 * max(1, sizes.num_hubs)}
     return zeros, others
 

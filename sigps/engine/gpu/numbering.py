@@ -215,12 +215,14 @@ class GhostLids:
         hot: [ranks + 1]: where they begin, and where the last ones end.
         cold: [ranks + 1]: where the other ghosts begin; the last number is that of all local ids.
         listed: [ranks + 1]: where a list of each rank's ghosts begins among such lists.
+        sizes: [ranks]: the ghosts of each rank.
     """
 
     num_hot: NDArray[np.int64]
     hot: NDArray[np.int64]
     cold: NDArray[np.int64]
     listed: NDArray[np.int64]
+    sizes: NDArray[np.int64]
 
     def lids(self, bounds: NDArray[np.int64]) -> NDArray[np.uint32]:
         """Return the local id of each ghost, [num_ghosts], in the order of the partition on the host."""
@@ -254,7 +256,7 @@ def number_ghosts(num_owned: int, bounds: NDArray[np.int64], most_hot: int = MOS
     hot = np.cumsum([_up_to_warps(num_owned), *map(_up_to_warps, num_hot.tolist())])
     cold = np.cumsum([hot[-1], *map(_up_to_warps, (sizes - num_hot).tolist())])
     listed = np.cumsum([0, *map(_up_to_warps, sizes.tolist())])
-    return GhostLids(num_hot, hot, cold, listed)
+    return GhostLids(num_hot, hot, cold, listed, sizes)
 
 
 def _up_to_warps(count: int) -> int:

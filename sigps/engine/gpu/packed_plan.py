@@ -24,6 +24,7 @@ def bytes_beside_packed(
     num_vertices: int,
     *,
     pushes: bool,
+    is_part: bool = False,
     has_heads: bool,
     num_blocks: int,
 ) -> dict[str, int]:
@@ -35,6 +36,7 @@ def bytes_beside_packed(
         packed: The rows of the store, or of a rank.
         num_vertices: All vertices, also those without a row; on several ranks ghosts may be all that are not owned.
         pushes: Whether rows are read one by one.
+        is_part: Whether they are those of one of several ranks, to which messages cross.
         has_heads: Whether pulls that may stop early look at heads of rows.
         num_blocks: Blocks that unpack pages side by side.
     """
@@ -52,10 +54,11 @@ def bytes_beside_packed(
     )  # groups, and inboxes of long rows
     stops_early = program.early_exit is not EarlyExit.NEVER or program.priority_form is not None
     slots, record = int(defines["SIGPS_SLOTS_BYTES"]), int(defines["SIGPS_RECORD_BYTES"])
+    pushed = (slots + 12) + (slots + 4 if is_part else 0) if pushes else 0
     found = {
         "graph": 25 * num_vertices + 9 * num_rows + 4 * (3 + len(names)) * chunks + 80 * table.num_pages,
         "state": num_vertices * (1 + sum(dtype.itemsize for dtype in program.state_dtypes)),
-        "messages": num_vertices * (2 * record + (slots + 12 if pushes else 0)) + num_vertices // 2,
+        "messages": num_vertices * (2 * record + pushed) + num_vertices // 2,
         "unpacking": 4 * num_blocks * (longest + of_page),
     }
     if program.reads_all_at_once:

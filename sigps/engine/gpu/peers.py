@@ -12,20 +12,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.compiler.cuda.compile import find_atomics_obstacle
 from sigps.compiler.program import Delivery
 from sigps.device.cuda import check_fits
 from sigps.engine.compute_errors import KeptFault
 from sigps.engine.gpu.engine import GpuEngine
-from sigps.engine.gpu.halo_layout import HaloLayout, lay_out_halo
+from sigps.engine.gpu.halo_layout import HaloLayout, lay_out_halo, slot_bounds
 from sigps.engine.gpu.memory_plan import direct_arrays
 from sigps.engine.gpu.peer_buffers import PeerBuffers, peer_buffers
 from sigps.engine.gpu.rank_components import rank_components
 from sigps.engine.gpu.run_memory import RunMemory
+from sigps.engine.gpu.variant import Packing
 from sigps.engine.snapshot import Snapshot
 from sigps.errors import ExchangeError
 from sigps.kernels.cpu.arguments import ACTIVE
 from sigps.kernels.cuda.lease import CONTROL, FRONTIER_BITS, PEER, PUBLISHING, WHOLE
-from sigps.kernels.direction import PULL
+from sigps.kernels.direction import FORCED, PULL
 
 __all__ = ["GpuPeerEngine"]
 
@@ -34,6 +36,8 @@ _LONGEST_WAIT = 3600.0
 _COUNTED = ("could_send", "pull_cost", "num_in_edges")
 
 _WRITTEN_TO = ("records0", "records1", "sent0", "sent1", "listed0", "listed1", "reports0", "reports1")
+
+_ARRIVES = ("num_arrived", "arrived_slots", "arrived_messages")
 
 _ENQUEUED = ("direct_kinds", "direct_targets", "direct_messages")
 
@@ -52,8 +56,10 @@ class GpuPeerEngine(GpuEngine):
 
     def __init__(self, *args: Any, patience: float = math.inf, **options: Any) -> None:
         super().__init__(*args, **options)
+        if self._packing is Packing.PUSHED_PART and not self._may_push:  # in which all ranks take part
+            self._lease["forced"] = FORCED["pull"]
         self._lease["halo"]["timeout"] = int(min(patience, _LONGEST_WAIT) * 1e9)
-        if self._is_priority_form and options.get("forced") is None:
+        if self._is_priority_form and options.get("forced") is None and not self._is_packed:
             given = self._program, self._graph, self._memory, self._exchange, self._gpu
             self._components = rank_components(*given, written_to=self._written_to, lists=self._lists)
 
@@ -84,7 +90,9 @@ class GpuPeerEngine(GpuEngine):
         lease, exchange = memory.lease, self._exchange
         counts = [int(lease[name]) for name in _COUNTED]
         places = [] if self._is_direct else self._places_of_ghosts(memory)
-        gathered = exchange.gather(np.array([*counts, *places], dtype=np.int64))
+        has_atomics = find_atomics_obstacle(self._variant.compiled, self._gpu.arch) is None
+        gathered = exchange.gather(np.array([*counts, has_atomics, *places], dtype=np.int64))
+        self._may_push = bool(gathered[:, len(counts)].all())
         lease["could_send"], lease["pull_cost"], self._num_edges = (
             gathered[:, : len(counts)].sum(axis=0).tolist()
         )
@@ -97,7 +105,7 @@ class GpuPeerEngine(GpuEngine):
         if self._is_direct:
             self._fill_direct(memory)
         else:
-            self._fill_halo(memory, gathered[:, len(counts) :])
+            self._fill_halo(memory, gathered[:, len(counts) + 1 :])
 
     def _fill_direct(self, memory: RunMemory) -> None:
         """Fill in where the other GPUs have their direct messages. Collective."""
@@ -123,10 +131,15 @@ class GpuPeerEngine(GpuEngine):
 
     def _places_of_ghosts(self, memory: RunMemory) -> list[int]:
         """Return where others write in this rank's memory, and of each which ghosts are its vertices."""
-        ghosts = self._graph.numbering.ghosts
+        numbering = self._graph.numbering
+        ghosts = numbering.ghosts
         assert ghosts is not None
-        offsets = [memory.offset(name) for name in _WRITTEN_TO]
-        begins = np.stack([ghosts.num_hot, ghosts.hot[:-1], ghosts.cold[:-1], ghosts.listed[:-1]], axis=1)
+        arrives = _ARRIVES if memory.has("num_arrived") else ()
+        offsets = [memory.offset(name) for name in (*_WRITTEN_TO, *arrives)]
+        bounds = slot_bounds(numbering.halo())[:-1]
+        begins = np.stack(
+            [ghosts.num_hot, ghosts.hot[:-1], ghosts.cold[:-1], ghosts.listed[:-1], bounds], axis=1
+        )
         return [*offsets, *begins.ravel().tolist()]
 
     def _fill_halo(self, memory: RunMemory, gathered: NDArray[np.int64]) -> None:
@@ -141,19 +154,28 @@ class GpuPeerEngine(GpuEngine):
         graph, exchange, lease = self._graph, self._exchange, memory.lease
         ghosts = graph.numbering.ghosts
         assert ghosts is not None
-        first = len(_WRITTEN_TO)
+        crosses = memory.has("num_arrived")
+        names = _WRITTEN_TO + (_ARRIVES if crosses else ())
+        first = len(names)
         peers = np.zeros(exchange.size, dtype=PEER)
         self._written_to: list[dict[str, int]] = []
         for rank, (peer, address) in enumerate(zip(peers, self._buffers.addresses, strict=True)):
             found = (address + gathered[rank, :first]).tolist()
-            theirs = dict(zip(_WRITTEN_TO, found, strict=True))
+            theirs = dict(zip(names, found, strict=True))
             self._written_to.append(theirs)
-            *lids, listed = gathered[rank, first:].reshape(exchange.size, 4)[exchange.rank].tolist()
+            *lids, listed, bound = gathered[rank, first:].reshape(exchange.size, 5)[exchange.rank].tolist()
             peer["num_hot"], peer["first_hot"], peer["first_cold"] = lids
             for parity in range(2):
                 for name in ("records", "sent", "reports"):
                     peer[name][parity] = theirs[f"{name}{parity}"]
                 peer["listed"][parity] = theirs[f"listed{parity}"] + 4 * listed
+            if crosses:
+                message = len(self._variant.compiled.neutral or b"")
+                peer["num_arrived"] = theirs["num_arrived"]
+                peer["arrived_slots"] = theirs["arrived_slots"] + 4 * bound
+                peer["arrived_messages"] = theirs["arrived_messages"] + message * bound
+                peer["own_hot"], peer["num_own"] = ghosts.num_hot[rank], ghosts.sizes[rank]
+                peer["first_own_hot"], peer["first_own_cold"] = ghosts.hot[rank], ghosts.cold[rank]
         memory.array("peers", np.uint8).set(peers.view(np.uint8))
         self._lists: list[int] = peers["listed"][:, 0].tolist()
         layout: HaloLayout = graph.once(
@@ -173,6 +195,8 @@ class GpuPeerEngine(GpuEngine):
             halo[name] = array.data.ptr
         for parity in range(2):
             halo["listed"][parity] = memory.array(f"listed{parity}", np.uint8).data.ptr
+        for name in (*_ARRIVES, "num_crossed") if crosses else ():
+            halo[name] = memory.array(name, np.uint8).data.ptr
 
     def _put(self, snapshot: Snapshot) -> None:
         """Put a snapshot in place; records as of a superstep that is done, but for publishing them."""

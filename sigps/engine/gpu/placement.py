@@ -17,6 +17,7 @@ from sigps.engine.direction import Direction
 from sigps.engine.exchange import Exchange
 from sigps.engine.gpu.components import link_components_ahead
 from sigps.engine.gpu.graph import PACKED, GpuGraph, division_on_gpu, graph_on_gpu
+from sigps.engine.gpu.halo_layout import num_slots_of
 from sigps.engine.gpu.launch import CLUSTER_DEGREE
 from sigps.engine.gpu.memory_plan import Sizes, bytes_to_walk, plan_run, shape_over_packed
 from sigps.engine.gpu.numbering import num_lids_of
@@ -104,19 +105,20 @@ class Placement:
         """How the run goes over in-edges that stay packed."""
         if not self.subgraph.incoming.is_streamed:
             return Packing.NONE
-        if not self.is_alone:
-            return Packing.PART
         reads_all = self.program.reads_all_at_once
         searches = self.forced == "push" or not (self.program.sends_together or reads_all)
-        has_rows = self.subgraph.is_symmetric and searches
+        has_rows = (self.subgraph.is_symmetric or self.subgraph.is_undirected) and searches
         reads_rows = has_rows and not self.is_bulk and self.host_bytes is None
-        return Packing.PUSHED if reads_rows else Packing.PULLED
+        if self.is_alone:
+            return Packing.PUSHED if reads_rows else Packing.PULLED
+        return Packing.PUSHED_PART if reads_rows and self.has_peers else Packing.PART
 
     @property
     def has_heads(self) -> bool:
         """Whether pulls look at heads of packed rows first."""
         stops_early = self.program.early_exit is not EarlyExit.NEVER
-        goes_in_order = self.is_alone and self.can_wait and self.program.priority_form is not None
+        may_wait = self.packing is not Packing.PART and self.can_wait
+        goes_in_order = may_wait and self.program.priority_form is not None
         return self.packing is not Packing.NONE and not self.is_bulk and (stops_early or goes_in_order)
 
     @property
@@ -217,6 +219,7 @@ class Placement:
             num_lids=0 if self.is_alone else num_lids,
             num_peers=self.exchange.size if self.has_peers else 0,
             pulls_alone=self.packing.pulls_alone,
+            num_slots=num_slots_of(subgraph) if self.packing is Packing.PUSHED_PART else None,
         )
         compiled = self._compiled()
         plan = plan_run(compiled, sizes, has_cluster=False, goes_by_edge=False)

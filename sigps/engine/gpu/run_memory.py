@@ -105,6 +105,10 @@ class RunMemory:
         """Write what a run begins with, before superstep 0. Does not wait for the device."""
         self._beginning.write(self.graph.gpu, (self._block, self._state_block), self._params)
 
+    def has(self, name: str) -> bool:
+        """Tell whether the run has an array of this name."""
+        return name in self._plan.offsets
+
     def offset(self, name: str) -> int:
         """Return where one of the run's arrays begins, in bytes from the beginning of all."""
         return self._plan.offsets[name]
@@ -163,7 +167,7 @@ class RunMemory:
         Returns:
             The control structure that was written.
         """
-        can_push = superstep > 0 and "inboxes0" in self._plan.offsets
+        can_push = superstep > 0 and self.has("inboxes0")
         edges, forced = int(self.lease["num_in_edges"]), int(self.lease["forced"])
         direction = choose_direction(sent_edges, 0, 0, edges, self.graph.num_owned, gain, forced, can_push)
         control = np.zeros((), dtype=CONTROL)

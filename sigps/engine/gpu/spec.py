@@ -26,7 +26,7 @@ from sigps.engine.contract import (
 from sigps.engine.gpu import choice
 from sigps.engine.master_compute import MasterCompute
 from sigps.engine.partition.subgraph import Subgraph
-from sigps.errors import CompileError, DeviceError
+from sigps.errors import CompileError, ConfigError, DeviceError
 from sigps.graph.graph import Graph
 from sigps.graph.measures.neighbourhood import CountShare
 from sigps.model.vertex import Vertex
@@ -364,12 +364,11 @@ class StreamingGpuSpec(GpuSpec):
             graph.directed
             or program.reads_all_at_once
             or options.transfer == "bulk"
-            or graph.group.size > 1
             or options.host_memory is not None
         ):
             return (
-                "packed edges of a directed graph, with transfer='bulk' or host_memory, on several ranks, and where "
-                "messages are listed or grouped by key are pulled"
+                "packed edges of a directed graph, with transfer='bulk' or host_memory, and where messages are listed "
+                "or grouped by key are pulled"
             )
         if options.host_memory is not None and graph.packed is not None and graph.packed.rows.file is None:
             return "host_memory is of pages that are read from a file, and the store is in memory"
@@ -399,7 +398,8 @@ class StreamingGpuSpec(GpuSpec):
             defines,
             rows,
             graph.num_vertices,
-            pushes=goes_by_rows and not graph.directed and not is_part,
+            pushes=goes_by_rows and not graph.directed,
+            is_part=is_part,
             has_heads=searches,
             num_blocks=_NUM_SMS * shape_over_packed(program).blocks_per_sm,
         )
@@ -415,6 +415,13 @@ class StreamingGpuSpec(GpuSpec):
         return "edges are streamed for one run at a time"
 
     def make(self, context: RunContext) -> Engine:
+        options, size = context.options, context.exchange.size
+        if options.forced == "push" and size > 1 and not options.has_peers:
+            raise ConfigError(
+                "direction='push' on packed edges of several ranks needs GPUs that write into each other's memory, and "
+                "these do not: by NCCL and by hosts packed edges are pulled. Use direction='auto', or transport='peer' "
+                "on one host"
+            )
         return super().make(context._replace(subgraph=_by_rows(context.subgraph)))
 
 

@@ -76,6 +76,13 @@ class Packing(Enum):
     """They are the out-edges, too, and rows may be read where they lie."""
     PART = 3
     """They are those of one of several ranks; pulls read all pages."""
+    PUSHED_PART = 4
+    """Both: a sender's row has its edges to all ranks, and messages to their vertices cross (`crossing.cuh`)."""
+
+    @property
+    def is_part(self) -> bool:
+        """Whether they are those of one of several ranks."""
+        return self in (Packing.PART, Packing.PUSHED_PART)
 
     @property
     def pulls_alone(self) -> bool:

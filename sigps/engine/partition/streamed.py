@@ -184,6 +184,7 @@ def _part(graph: Graph, assignment: Assignment, bounds: NDArray[np.int64], num_t
         out_degrees=narrow(np.pad(degrees, (0, num_owned - degrees.size))),
         halo=tuple(part - first for part in wanted),
         ghost_bounds=ghost_bounds,
+        is_undirected=not graph.directed,
     )
 
 

@@ -13,9 +13,9 @@
 #define SIGPS_TILE_COLUMNS 0
 #endif
 #ifndef SIGPS_PACKED // 1: in-edges stay packed (gather_packed.cuh); 2: and are
-#define SIGPS_PACKED 0 // out-edges, too (scatter_packed.cuh); 3: on ranks
-#endif
-#ifndef SIGPS_HEADS // 1: rows that stay packed have heads (gather_heads.cuh)
+#define SIGPS_PACKED 0 // out-edges, too (scatter_packed.cuh); 3, 4: the same of
+#endif                 // one of several ranks (crossing.cuh)
+#ifndef SIGPS_HEADS    // 1: rows that stay packed have heads (gather_heads.cuh)
 #define SIGPS_HEADS 0
 #endif
 
@@ -245,9 +245,9 @@ constexpr bool IS_SWAPPED = SIGPS_SLOTS_BYTES == 4 || SIGPS_SLOTS_BYTES == 8
 
 // Whether messages can be combined in memory at all; where warps run
 // compute(), it takes so long that the direction does not matter.
-constexpr bool HAS_PUSH =
-    !SIGPS_TILES && (SIGPS_PACKED == 0 || SIGPS_PACKED == 2) && SIGPS_NEUTRAL &&
-    !SIGPS_BY_WARP && (ALL_NATIVE || IS_SWAPPED);
+constexpr bool HAS_PUSH = !SIGPS_TILES && SIGPS_PACKED % 2 == 0 &&
+                          SIGPS_NEUTRAL && !SIGPS_BY_WARP &&
+                          (ALL_NATIVE || IS_SWAPPED);
 
 #if SIGPS_NEUTRAL && !SIGPS_LISTED
 template <class Bits>

@@ -141,6 +141,10 @@ write_report(const Lease &lease, const NextSuperstep &now, RankReport &mine) {
           uint64_t(to_others) *
               (SIGPS_DIRECT ? sizeof(Message) : sizeof(Record) * HAS_RECORD) +
           sender_bytes;
+      if (SIGPS_PACKED == 4 && HAS_PUSH)
+        for (uint32_t rank = 0; rank < halo.num_ranks; rank++)
+          mine.num_bytes += uint64_t(halo.num_crossed[rank]) *
+                            (sizeof(uint32_t) + sizeof(Slots));
       mine.nanoseconds = nanoseconds() - control->last_time;
       mine.fault = kept_fault(control->faults, now.superstep);
 #if SIGPS_PACKED
@@ -217,6 +221,8 @@ __device__ inline bool wait_for_all_gpus(const Lease &lease,
           keep_fault(lease.in, now.superstep, NO_VERTEX,
                      sigps_fold(&totals, &report.totals));
         halo.num_published[rank] = 0;
+        if (SIGPS_PACKED == 4 && HAS_PUSH)
+          halo.num_crossed[rank] = 0;
       }
     __syncthreads();
   }

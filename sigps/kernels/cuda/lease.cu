@@ -26,8 +26,8 @@
 //   SIGPS_TURNS                  1: the run has the GPU by turns: leases end by
 //                                the clock, and leave states by gid
 //   SIGPS_PACKED                 1: in-edges stay packed; 2: they are the
-//                                out-edges, too, which may be pushed; 3: they
-//                                are one rank's of several, and pulled
+//                                out-edges, too, which may be pushed; 3, 4:
+//                                the same of one rank of several; 4 with peers
 //   SIGPS_FED                    1: some of their pages are on disk
 //   SIGPS_HEADS                  1: pulls of these look at heads of rows first
 //   SIGPS_DEBUG                  1: traps where an invariant does not hold
@@ -61,6 +61,9 @@
 #include "scatter.cuh"
 #include "scatter_packed.cuh"
 #include "tiles.cuh"
+#if SIGPS_PACKED == 4
+#include "crossing.cuh"
+#endif
 #endif
 #if SIGPS_CLUSTER_THREADS
 #include "cluster.cuh"
@@ -277,7 +280,7 @@ __device__ void push(const Lease &lease, const NextSuperstep &now,
       uint32_t count = now.num_listed, num_hubs = now.num_hubs;
       // Without hubs, listed ghosts are pushed from their lists as they are.
       bool has_lists = now.frontier != FRONTIER_BITS;
-      bool has_ghosts = SIGPS_PEERS && has_lists;
+      bool has_ghosts = SIGPS_PEERS && SIGPS_PACKED != 4 && has_lists;
       bool are_light = has_ghosts && lease.num_hubs == 0;
       if (!has_lists || (has_ghosts && !are_light)) {
         if (!has_lists)
@@ -293,12 +296,12 @@ __device__ void push(const Lease &lease, const NextSuperstep &now,
         count = control->num_senders.value;
         num_hubs = control->num_hubs.value;
       }
-#if SIGPS_PACKED == 2
+#if SIGPS_PACKED == 2 || SIGPS_PACKED == 4
       scatter_packed(lease, now, &control->num_targets.value, count, num_hubs);
 #else
       scatter(lease, now, &control->num_targets.value, count, num_hubs);
 #endif
-#if SIGPS_PEERS
+#if SIGPS_PEERS && !SIGPS_PACKED
       if (are_light)
         for_lists_of_ghosts(
             lease, now, [&](const uint32_t *ghosts, uint32_t num_ghosts) {
@@ -311,6 +314,10 @@ __device__ void push(const Lease &lease, const NextSuperstep &now,
             });
 #endif
       wait_for_all(&control->barrier, generation);
+#if SIGPS_PACKED == 4
+      if (!cross_messages(lease, now, generation))
+        return;
+#endif
       num_targets = control->num_targets.value;
     }
     if (now.full_scan)
@@ -478,7 +485,8 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
     if (!SIGPS_PEERS || now.remaining != PUBLISHING) {
       ThreadCounters counted = zero_counters();
       advance(lease, now, generation, counted);
-      if (SIGPS_PEERS && SIGPS_DIRECT && lease.control->next.ending)
+      if (SIGPS_PEERS && (SIGPS_DIRECT || SIGPS_PACKED == 4) &&
+          lease.control->next.ending)
         return; // messages did not arrive
       add_counters(lease, now, counted);
     }

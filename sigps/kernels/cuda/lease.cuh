@@ -218,7 +218,13 @@ struct Peer {
   uint32_t *sent[2];   // bits, by lid
   uint32_t *listed[2]; // [slots] lids of those that sent, in any order
   RankReportInHalves *reports[2]; // [ranks]
+  // Where this rank's messages arrive (crossing.cuh).
+  uint64_t *num_arrived;   // [ranks]
+  uint32_t *arrived_slots; // [slots]
+  Slots *arrived_messages; // [slots]
   uint32_t num_hot, first_hot, first_cold;
+  // The same of this rank's ghosts of its vertices, and how many these are.
+  uint32_t own_hot, first_own_hot, first_own_cold, num_own;
 };
 
 // Where this rank's vertices are ghosts of others, and others' here.
@@ -233,9 +239,15 @@ struct Halo {
   const RankReportInHalves *reports[2]; // [ranks]
   uint32_t *num_published;              // [ranks] since the last barrier
   uint64_t *num_barriers;               // of this run
-  uint64_t timeout;                     // nanoseconds to wait for a rank
-  uint64_t could_send;                  // owned vertices with an out-edge
-  uint32_t rank, num_ranks;             // 0 ranks: there are no others
+  // Of messages to vertices here, those of each rank from its bound on.
+  uint32_t *num_crossed;         // [ranks] that this rank sent in a superstep
+  const uint64_t *num_arrived;   // [ranks] how many, behind the superstep's
+                                 // inter-GPU barrier in the upper half
+  const uint32_t *arrived_slots; // [slots] whose they are
+  const Slots *arrived_messages; // [slots]
+  uint64_t timeout;              // nanoseconds to wait for a rank
+  uint64_t could_send;           // owned vertices with an out-edge
+  uint32_t rank, num_ranks;      // 0 ranks: there are no others
 };
 
 // n: owned vertices; p: lids, of these and of ghosts. The graph's arrays are

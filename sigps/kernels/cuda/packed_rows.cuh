@@ -6,8 +6,8 @@
 // Whatever a page holds, nothing outside of it is touched; the number of a page
 // that is none is in `damaged`, which is NO_PAGE otherwise. Rows are numbered
 // as local ids are; those behind the last row have no edge. With
-// SIGPS_PACKED 3 they are those of one of several ranks, from the store's row
-// first_row on: targets are rows of all ranks, and read as local ids.
+// SIGPS_PACKED 3 or 4 they are those of one of several ranks, from the store's
+// row first_row on: targets are rows of all ranks, and read as local ids.
 //
 //   words:       those of all pages, on the host
 //   resident:    the first num_resident of them, on the device
@@ -150,7 +150,7 @@ struct Page {
   const uint2 *gaps;
   const uint32_t *gap_table; // null: it is damaged
   uint32_t number, num_arcs, flags;
-#if SIGPS_PACKED == 3
+#if SIGPS_PACKED >= 3
   uint32_t first_row;
 #endif
 #ifdef SIGPS_COLUMN
@@ -401,7 +401,7 @@ __device__ inline Page open_page(const PackedRows &rows, uint32_t number) {
   const uint32_t *gap_table = is_within ? words + table : nullptr;
   Page page = {words,    groups,  groups + chunks * 32, gap_table, number,
                words[2], words[3]};
-#if SIGPS_PACKED == 3
+#if SIGPS_PACKED >= 3
   page.first_row = rows.first_row;
 #endif
 #ifdef SIGPS_COLUMN
@@ -456,7 +456,7 @@ __device__ inline uint32_t value_at(const Page &page, const Part &of,
   if (!(page.flags & RELATIVE))
     return value;
   uint64_t half = value / 2, row = of.row;
-#if SIGPS_PACKED == 3
+#if SIGPS_PACKED >= 3
   row += page.first_row;
 #endif
   uint64_t target = row + (value % 2 ? ~half : half);
@@ -477,7 +477,7 @@ __device__ inline uint32_t checked(const PackedRows &rows, const Page &page,
 // where it would not hold a number for each row.
 __device__ inline uint32_t lid_of(const PackedRows &rows, const Page &page,
                                   uint32_t target) {
-#if SIGPS_PACKED == 3
+#if SIGPS_PACKED >= 3
   uint64_t those = rows.lids_of_rows[target / 32];
   uint32_t bits = uint32_t(those), first = uint32_t(those >> 32);
   uint32_t bit = 1u << target % 32;
@@ -643,7 +643,7 @@ for_part_in_place(const PackedRows &rows, uint32_t number, const Part &of,
   uint32_t of_first = of.part / CHUNK, num_read = 0;
   Page page = {words,  groups,   groups,  front + front[6],
                number, front[2], front[3]};
-#if SIGPS_PACKED == 3
+#if SIGPS_PACKED >= 3
   page.first_row = rows.first_row;
 #endif
   page.firsts = groups + 32 - of.part / 32;

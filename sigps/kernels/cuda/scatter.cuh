@@ -46,6 +46,12 @@ struct Route {
   uint32_t inbox;
 };
 
+// Whether a target is one of this rank's. Only along packed rows it may be a
+// ghost (crossing.cuh).
+__device__ inline bool is_owned(const Lease &lease, uint32_t target) {
+  return SIGPS_PACKED != 4 || target < lease.num_owned;
+}
+
 // Sends along one edge. Returns whether it is its target's first message. Loads
 // are issued before it is known whether they are needed. LOOKS: reads a bit
 // that may be set before setting it, which pays where there are many messages.
@@ -58,7 +64,8 @@ __device__ inline bool send_with(const Arguments &arguments, const Lease &lease,
   uint32_t *word = &lease.touched[route.inbox][target / 32];
   uint32_t was_touched =
       LOOKS ? *reinterpret_cast<volatile uint32_t *>(word) & bit : 0;
-  bool has_retired = now.any_retired && lease.status[target] == RETIRED;
+  bool has_retired = now.any_retired && is_owned(lease, target) &&
+                     lease.status[target] == RETIRED;
   Slots value;
   uint32_t brought = sigps_deliver(
       &arguments, route.arrival - 1,
@@ -70,7 +77,8 @@ __device__ inline bool send_with(const Arguments &arguments, const Lease &lease,
   combine_in_memory(&lease.inboxes[route.inbox][target], value, when);
   if (was_touched)
     return false;
-  prefetch(&lease.in.out_degrees[target]); // it will compute
+  if (is_owned(lease, target))
+    prefetch(&lease.in.out_degrees[target]); // it will compute
   return !(atomicOr(word, bit) & bit);
 }
 
@@ -88,7 +96,8 @@ __device__ inline void list_target(const Lease &lease, const NextSuperstep &now,
                                    uint32_t *num_targets, bool is_first,
                                    uint32_t target) {
   if (!now.full_scan)
-    append(lease.targets, num_targets, is_first, target);
+    append(lease.targets, num_targets, is_first && is_owned(lease, target),
+           target);
 }
 
 // Edges of a hub that a warp takes at a time.
@@ -316,10 +325,12 @@ __device__ inline void scan_all(const Lease &lease, const NextSuperstep &now,
 
 // Makes lists of bits: the superstep before was a pull or a full scan, this one
 // is a push. A lane reads every 32nd of its warp's words, all of them at once.
+// Packed rows of ghosts are with their owners, who push along them.
 __device__ inline void list_senders(const Lease &lease,
                                     const NextSuperstep &now) {
   const uint32_t *bits = lease.sent[now.superstep & 1];
-  uint32_t words = (lease.num_lids + 31) / 32;
+  uint32_t words =
+      ((SIGPS_PACKED == 4 ? lease.num_owned : lease.num_lids) + 31) / 32;
   uint32_t warp = thread_of_grid() / 32, warps = threads_of_grid() / 32;
   for (uint64_t first = warp; first < words; first += 32ull * warps) {
     uint64_t mine = first + uint64_t(lane_id()) * warps;

@@ -9,7 +9,7 @@
 #include "gather_packed.cuh"
 #include "scatter.cuh"
 
-#if SIGPS_PACKED == 2 && SIGPS_NEUTRAL
+#if (SIGPS_PACKED == 2 || SIGPS_PACKED == 4) && SIGPS_NEUTRAL
 namespace sigps {
 
 // Up to so many edges are one warp's; of more, so many at least for each warp.
