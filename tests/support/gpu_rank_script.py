@@ -102,12 +102,16 @@ def packed(transport: str, folder: str) -> None:
         group.all_gather(0)
         for program in (PageRank(iterations=5), BFS(source=2), WCC(), KCore(), SSSP(source=2)):
             judge = run(program, load(store, group=Alone()), device="cpu") if group.rank == 0 else None
-            for more in ({}, {"transfer": "bulk"}, {"device_memory": "60MB"}):
+            ways: list[dict[str, Any]] = [{}, {"transfer": "bulk"}, {"device_memory": "60MB"}]
+            if transport == "peer":
+                ways += [{"direction": "push"}, {"asynchronous": False}]
+            for more in ways:
                 graph = load(store, group=group)
                 result = run(program, graph, device="cuda", transport=transport, stream="always", **more)
                 assert not graph.is_laid_out
                 if judge is not None:
                     assert "device_memory" in more or sum(s.bytes_read for s in result.stats) > 0
+                    assert "direction" not in more or "push" in {s.direction for s in result.stats}
                     for field in judge.fields:
                         name = f"{type(program).__name__}.{field} {more}"
                         found, expected = np.asarray(result[field]), np.asarray(judge[field])

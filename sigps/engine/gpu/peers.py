@@ -136,7 +136,7 @@ class GpuPeerEngine(GpuEngine):
         assert ghosts is not None
         arrives = _ARRIVES if memory.has("num_arrived") else ()
         offsets = [memory.offset(name) for name in (*_WRITTEN_TO, *arrives)]
-        bounds = slot_bounds(numbering.halo())[:-1]
+        bounds = slot_bounds(numbering.subgraph.halo)[:-1]
         begins = np.stack(
             [ghosts.num_hot, ghosts.hot[:-1], ghosts.cold[:-1], ghosts.listed[:-1], bounds], axis=1
         )

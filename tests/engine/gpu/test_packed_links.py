@@ -72,12 +72,19 @@ def test_kernels_that_group_messages_over_packed_edges_link() -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda.core is not installed")
 def test_kernels_over_packed_edges_of_peers_link() -> None:
-    for program in (BFS(source=0), Counted(source=0)):
+    part, pushed = Packing.PART, Packing.PUSHED_PART
+    for program, packing in (
+        (BFS(source=0), part),
+        (Counted(source=0), part),
+        (PageRank(), pushed),
+        (BFS(source=0), pushed),
+        (Counted(source=0), pushed),
+    ):
         compiled = compile_for_cuda(
             analyse(program, "double"), {"weight": np.dtype(np.uint8)}, narrow_ids=True, arch="sm_90"
         )
-        macros = (
-            WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | Packing.PART.macros(compiled, has_heads=True)
-        )
-        assert_compiles(compiled, "lease", "sm_90", macros | PEERS | FED)
-    assert b"run_lease" in link(compiled, "lease", "sm_90", macros | PEERS | FED)
+        macros = WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | PEERS
+        macros |= packing.macros(compiled, has_heads=True) | (FED if packing is part else {})
+        assert_compiles(compiled, "lease", "sm_90", macros)
+        if isinstance(program, Counted):
+            assert b"run_lease" in link(compiled, "lease", "sm_90", macros)
