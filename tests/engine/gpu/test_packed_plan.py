@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import host_gpu
 import pytest
@@ -11,6 +12,7 @@ import sigps
 from sigps.apps import BFS, CDLP, SSSP, WCC, LeidenRound, PageRank
 from sigps.compiler.cuda.compile import compile_for_cuda, macros_of
 from sigps.compiler.frontend.analysis import analyse
+from sigps.compiler.program import VertexProgram
 from sigps.engine.gpu.memory_plan import Sizes, plan_run
 from sigps.engine.gpu.packed_places import (
     arcs_of_spans,
@@ -47,6 +49,8 @@ def test_it_is_about_what_is_taken(program: sigps.Vertex, order: str, tmp_path: 
         plan_run(compiled, Sizes(count, graph.num_edges, 0, pulls_alone=not pushes)) for count in (n, 0)
     ]  # without what does not grow with the graph
     by_vertex = plans[0].nbytes + plans[0].state_bytes - plans[1].nbytes - plans[1].state_bytes
+    if pushes:
+        _assert_holds_what_crosses(derived, defines, graph, planned["messages"])
     assert planned["graph"] + planned["unpacking"] == pytest.approx(taken, rel=0.05)
     assert planned["state"] + planned["messages"] == pytest.approx(by_vertex, rel=0.35)  # ids may be narrower
     stops_early = type(program) in (BFS, WCC)
@@ -75,6 +79,24 @@ def test_tables_and_lists_are_in_the_plan(program: sigps.Vertex, tmp_path: Path)
         size = sum(dtype.itemsize for dtype in compiled.message)
         taken = 132 * paged.most_arcs * (2 * size + 12)
         assert taken <= planned["lists"] <= 2 * taken  # ids may be narrower
+
+
+def _assert_holds_what_crosses(
+    derived: VertexProgram, defines: dict[str, str], graph: sigps.Graph, alone: int
+) -> None:
+    """Of two ranks one has room for as much as all of the other's vertices may send it, and what it sends them."""
+    assert graph.packed is not None
+    n, half = graph.num_vertices, graph.num_vertices // 2
+    how: dict[str, Any] = {"pushes": True, "has_heads": False, "num_blocks": 132}
+    part = bytes_beside_packed(derived, defines, graph.packed.rows, n, is_part=True, **how)
+    compiled = compile_for_cuda(derived, graph.column_types(), narrow_ids=True, arch="sm_90")
+    many, few = (
+        plan_run(compiled, Sizes(own, graph.num_edges, 0, num_lids=all_, num_peers=2, num_slots=own))
+        for own, all_ in ((half, n), (0, 0))
+    )
+    taken = many.nbytes - few.nbytes - (many.sizes["listed0"] + many.sizes["listed1"]) - many.sizes["status"]
+    assert alone < part["messages"]
+    assert taken <= part["messages"]
 
 
 def test_a_run_says_what_stays_and_what_crosses(

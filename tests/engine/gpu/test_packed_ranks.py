@@ -74,12 +74,7 @@ def test_what_ranks_cannot_stream_is_refused(tmp_path: Path, monkeypatch: pytest
             on_ranks(2, program, tmp_path / "store", **options)
 
     always: dict[str, Any] = {"stream": "always"}
-    refused(
-        "on several ranks, and where messages are listed or grouped by key are pulled",
-        PageRank(),
-        direction="push",
-        **always,
-    )
+    refused("packed edges of a directed graph, with transfer=", PageRank(), direction="push", **always)
     refused(f"{plain}, and transfer= says", PageRank(), transfer="rows", **always)
     limited: dict[str, Any] = {
         "device": "cuda",
