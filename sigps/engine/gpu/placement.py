@@ -111,7 +111,9 @@ class Placement:
         reads_rows = has_rows and not self.is_bulk and self.host_bytes is None
         if self.is_alone:
             return Packing.PUSHED if reads_rows else Packing.PULLED
-        return Packing.PUSHED_PART if reads_rows and self.has_peers else Packing.PART
+        is_measured = self.forced == "push" or not self.program.edge_columns  # of several ranks
+        crosses = reads_rows and self.has_peers and is_measured
+        return Packing.PUSHED_PART if crosses else Packing.PART
 
     @property
     def has_heads(self) -> bool:
