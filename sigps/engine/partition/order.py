@@ -78,8 +78,8 @@ def order_of_part(xp: Any, offsets: Any, ends: Any, bounds: Any, rank: int, move
 def order_on_gpu(gpu: Gpu, rows: EdgeList, bounds: NDArray[np.int64], rank: int) -> PartOrder | None:
     """Return how a part lies, found on a GPU; None where that has no room for it now.
 
-    With it, parts of kron-26 are built in 5.2 s on two ranks and 2.8 on four, by 16 cores each in 12.7 and 8.5; of kron-27
-    on four in 10.5, not 25.7 (NVIDIA H200).
+    With it, parts of kron-26 are built in 5.2 s on two ranks and 2.8 on four, by 16 cores each in 12.7 and 8.5; of
+    kron-27 on four in 10.5, not 25.7 (NVIDIA H200).
 
     Args:
         gpu: The GPU.
