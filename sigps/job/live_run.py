@@ -357,8 +357,9 @@ def live_run(
     derived = made.executable.program
     found = incremental(derived) if tolerance is None else within_tolerance(derived)
     device = made.executable.spec.device
-    runs_on_gpu = device == "cuda" and graph.group.size == 1 and tolerance is None
-    if found.kind == "full" and not runs_on_gpu:
+    runs_on_gpu = device == "cuda" and tolerance is None
+    on_gpus = runs_on_gpu and graph.group.size > 1
+    if found.kind == "full" and (on_gpus or not runs_on_gpu):
         return None, found.why
     if graph.group.size > 1 and found.kind == "linear":
         return None, "incremental runs of this kind (linear) are not built for several ranks"
@@ -384,6 +385,8 @@ def live_run(
         return None, "the graph has no vertices"
     if found.kind == "first arrival" and (plain.initial or plain.columns) and not runs_on_gpu:
         return None, "states begin with given values, and not as if no vertex had acted"
+    if on_gpus:
+        return _on_gpus(made, graph, found, options)
     if made.graph is not graph and graph.directed and graph.group.size == 1:
         graph.in_edges()  # with these a batch changes the turned form, which is made anew without
     if runs_on_gpu:
@@ -407,6 +410,39 @@ def live_run(
     if engine.obstacle:
         return None, engine.obstacle
     return LiveRun(made, engine, threads, measures, found, options), found.why
+
+
+def _on_gpus(
+    made: Prepared, graph: Graph, found: Incremental, options: Mapping[str, Any]
+) -> tuple[OnRanks | None, str]:
+    """Return what goes on on several GPUs; or None, and why nothing does. Collective."""
+    from sigps.device.cpu import Threads
+    from sigps.engine.gpu.following import find_rows_obstacle
+    from sigps.engine.gpu.live import find_live_obstacle
+    from sigps.job.live_gpus import GpuRankedRun
+
+    derived, given = made.executable.program, made.options
+    assert derived is not None
+    if found.kind != "monotone":
+        return None, "on several GPUs incremental runs are built for monotone programs"
+    if obstacle := find_live_obstacle(derived, found):
+        return None, obstacle
+    if obstacle := find_rows_obstacle(derived):
+        return None, f"on a GPU rows of edges do not follow: {obstacle}"
+    if given.initial or given.columns:
+        return None, "on a GPU incremental runs begin with the states that the program declares"
+    if made.graph is not graph:
+        return None, "on several GPUs rows of a directed graph do not follow in both directions"
+    plain = made.manager.met(
+        made.bound, made.executable, given, options.get("transport", "auto"), options.get("faults")
+    )
+    if not plain.has_peers:
+        return None, "on several GPUs incremental runs are built where these write into each other's memory"
+    run = GpuRankedRun(made, Threads(made.manager.num_threads), found, options, plain)
+    if obstacle := run.obstacle:
+        run.close()
+        return None, obstacle
+    return run, found.why
 
 
 def _on_gpu(made: Prepared, found: Incremental, options: Mapping[str, Any]) -> tuple[LiveRun | None, str]:

@@ -116,6 +116,7 @@ class OnRanks(ABC):
         from sigps.system.worker_manager import RankResult
 
         part = RankResult(subgraph, engine, (), "converged", stats)
-        result = collect(part, self._made.program, self._graph, "cpu", gather=self._gathers)
+        device = self._made.executable.spec.device
+        result = collect(part, self._made.program, self._graph, device, gather=self._gathers)
         self._before, self._result = self._result, result
         return result

@@ -297,6 +297,19 @@ class WorkerManager:
             return "mpi"  # a CPU core reads what an interpreter sent, before a GPU goes on
         return chosen
 
+    def met(
+        self,
+        program: Vertex,
+        executable: Executable,
+        options: RunOptions,
+        transport: Literal["auto", "mpi", "nccl", "peer"],
+        faults: Faults | None,
+    ) -> RunOptions:
+        """Return how a run goes among these ranks that is led by the caller. Arguments as `run`'s. Collective."""
+        registrations = self._register(program, executable, options, None)
+        chosen = self._transport(executable, registrations, transport, None)
+        return self._options(options, registrations, chosen, faults)
+
     def _options(
         self,
         options: RunOptions,

@@ -162,7 +162,6 @@ def _load_variant(
     launched: list[str], program: VertexProgram, columns: Any, narrow: bool, gpu: Gpu, form: LeaseForm
 ) -> Variant:
     assert not form.goes_by_edge
-    assert not form.in_pieces
     compiled = compile_for_cuda(program, dict(columns), narrow_ids=narrow, arch=gpu.arch)
     has_cluster, macros = form.may_cluster(compiled), form.macros(compiled)
     with _one_at_a_time:

@@ -8,6 +8,7 @@ import host_gpu
 import pytest
 from host_kernels import host_kernels
 from host_lease import program_kernels
+from host_peers import use_host_as_peers
 
 from sigps.compiler.cuda.compile import CudaProgram
 from sigps.engine.gpu import arrivals, following, measures, triangles
@@ -16,9 +17,12 @@ from sigps.engine.gpu.simple_rows import Counting
 __all__ = ["use_host_for_streams"]
 
 
-def use_host_for_streams(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let streams with `device="cuda"` run in this process."""
-    host_gpu.use_host_as_gpu(monkeypatch)
+def use_host_for_streams(monkeypatch: pytest.MonkeyPatch, ranks: int = 1) -> None:
+    """Let streams with `device="cuda"` run in this process, on so many ranks that are threads."""
+    if ranks > 1:
+        use_host_as_peers(monkeypatch, ranks)
+    else:
+        host_gpu.use_host_as_gpu(monkeypatch)
     for module, name, file, macros in (
         (following, "_kernels", "live", following.live_macros),
         (arrivals, "_settling_kernels", "arrivals", arrivals.arrival_macros),

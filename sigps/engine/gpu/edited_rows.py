@@ -208,7 +208,7 @@ class BatchMemory:
             inserts: Edges to insert, by gid.
             deletes: Ends between which all edges are deleted before, by gid.
             weights: [inserts], of any type that fits that of the column; None where edges have none.
-            lids: [num_owned], uint32, on the device: the local id of each gid.
+            lids: [num_owned], uint32, on the device: the local id of each gid; None where local ids are given.
             mirrors: Whether an edge is in the rows of both its ends.
             drops_loops: Whether no edge is inserted from a vertex to itself.
             drops_repeats: Whether no edge is inserted that is there already, or a second time.
@@ -217,7 +217,7 @@ class BatchMemory:
         batch, sides, kind = self.batch, 1 + mirrors, self.sides[0].weight_type
         options = {"mirrors": mirrors, "drops_loops": drops_loops, "drops_repeats": drops_repeats}
         self._again = functools.partial(self.send_ends, inserts, deletes, weights, lids=lids, **options)
-        batch["by_ends"], batch["lids"] = 1, lids.data.ptr
+        batch["by_ends"], batch["lids"] = 1, 0 if lids is None else lids.data.ptr
         for name, value in options.items():
             batch[name] = value
         num_deletes, num_inserts = sides * deletes.sources.size, sides * inserts.sources.size

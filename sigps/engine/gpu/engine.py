@@ -352,6 +352,10 @@ class GpuEngine:
             [values.copy() for values in self._memory.states], self._graph.numbering.host_order
         )
 
+    def kept_fields(self) -> DeviceFields:
+        """Return the same in the order of gids."""
+        return self._fields([values.copy() for values in self._memory.states], self._by_gid)
+
     def begin(self, name: str, values: NDArray[Any]) -> None:
         """Let a state field begin with these values, [num_owned] by the host's local ids; before superstep 0."""
         state = self._memory.states[[f.name for f in self._program.states].index(name)]

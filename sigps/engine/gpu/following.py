@@ -211,13 +211,18 @@ class GpuFollowingEngine:
             inserts,
             deletes,
             weights,
-            lids=self._engine._graph.numbering.lids,
+            lids=self._lids_of_given,
             mirrors=mirrors,
             drops_loops=drops_loops,
             drops_repeats=drops_repeats,
         )
         self._is_read = False
         self._edit()
+
+    @property
+    def _lids_of_given(self) -> Any:
+        """The local ids on the device of the numbers that batches name, uint32; None where these are such."""
+        return self._engine._graph.numbering.lids
 
     def _edit(self) -> None:
         blocks = num_blocks(self._native.gpu, self._size, 32)
@@ -247,8 +252,7 @@ class GpuFollowingEngine:
         for side, rows in enumerate(self._batches.sides):
             rows.used = int(found["num_used"][side])
         self._num_edges += int(found["num_added"]) - int(found["num_removed"][0])
-        lease = self._engine._lease
-        lease["num_in_edges"], lease["pull_cost"] = self._num_edges, self._num_edges + self._num_owned
+        self._note_edges()
         self._num_hubs += int(found["more_hubs"]) - int(found["fewer_hubs"])
         if found["missing"]:
             self.obstacle = "an edge that was deleted is not there"
@@ -334,7 +338,12 @@ class GpuFollowingEngine:
             if self._column is not None:
                 lease[arguments]["columns"][0] = edges.column(self._column).data.ptr
         lease["could_send"] = 0xFFFFFFFF  # nobody counts them
-        lease["num_in_edges"], lease["pull_cost"] = self._num_edges, self._num_edges + graph.num_owned
+        self._note_edges()
+
+    def _note_edges(self) -> None:
+        """Tell the lease how many edges there are."""
+        lease = self._engine._lease
+        lease["num_in_edges"], lease["pull_cost"] = self._num_edges, self._num_edges + self._num_owned
 
     def _fill_live(self) -> None:
         """Tell kernels where states are."""
@@ -371,6 +380,10 @@ def _kernels(
         "begin_again",
         "find_numbers",
         "compare_states_thread_mapped",
+        "trim_among_ranks",
+        "mark_among_ranks",
+        "tell_keys_thread_mapped",
+        "take_slots_thread_mapped",
     )
     return {name: module.kernel(name) for name in names}
 

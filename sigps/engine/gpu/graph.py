@@ -6,7 +6,7 @@ In-edges are rows of owned vertices alone; out-edges are rows of owned vertices 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -72,12 +72,13 @@ class GpuGraph:
         tiling: Tiling | None = None,
         spilling: Spilling | None = None,
         is_edited: bool = False,
+        spare: Sequence[int] = (),
         add_up: AddUp = list,
     ) -> None:
         import cupy
 
         self._gpu, self.spilling = gpu, spilling
-        self.numbering = numbering = self._numbered(subgraph, tiling)
+        self.numbering = numbering = self._numbered(subgraph, tiling, spare)
         self.num_owned, self.num_lids = numbering.num_owned, numbering.num_lids
         self.is_symmetric = subgraph.gids is None and subgraph.goes_both_ways
         self.tiles = self._in_tiles(tiling, add_up) if tiling is not None else None
@@ -110,12 +111,12 @@ class GpuGraph:
         """The GPU that has it."""
         return self._gpu
 
-    def _numbered(self, subgraph: Subgraph, tiling: Tiling | None) -> Numbering:
+    def _numbered(self, subgraph: Subgraph, tiling: Tiling | None, spare: Sequence[int]) -> Numbering:
         """Return local ids; of a whole graph that may lie in tiles they are found on the device."""
         import cupy
 
         if tiling is None or subgraph.gids is not None or not tiling.may_pay(subgraph.incoming.num_edges):
-            return Numbering(cupy, subgraph)
+            return Numbering(cupy, subgraph, spare=spare)
         return Numbering(cupy, subgraph, lambda offsets: number_by_degree(offsets, self._launch_for_tiles))
 
     def _launch_for_tiles(self, name: str, num_threads: int, *arguments: Any) -> None:
@@ -290,6 +291,7 @@ def graph_on_gpu(
     tiling: Tiling | None = None,
     spilling: Spilling | None = None,
     is_edited: bool = False,
+    spare: Sequence[int] = (),
     add_up: AddUp = list,
 ) -> GpuGraph:
     """Return a partition's edges on a GPU; laid out once, and dropped with the partition.
@@ -302,6 +304,7 @@ def graph_on_gpu(
         spilling: How to divide edges between the device and the host; None: all are on the device. Once they are
             divided they stay so for later runs.
         is_edited: Whether rows are going to change: each lies in one piece.
+        spare: [ranks]: how many vertices of each rank may become ghosts besides; empty for none.
         add_up: Adds numbers up over the ranks that decide together whether tiles pay.
     """
     known = graphs_on_gpu(subgraph, gpu)
@@ -321,7 +324,12 @@ def graph_on_gpu(
         in_rows, in_tiles = bytes_while_laid_out(*sizes), num_edges * (4 + SORTING)
         if make_room(in_rows if tiling is None else in_tiles, gpu, besides=subgraph) < in_rows:
             make_room(in_rows, gpu)
-        options: dict[str, Any] = {"tiling": tiling, "is_edited": is_edited, "add_up": add_up}
+        options: dict[str, Any] = {
+            "tiling": tiling,
+            "is_edited": is_edited,
+            "spare": spare,
+            "add_up": add_up,
+        }
         made = GpuGraph(subgraph, gpu, sorts_rows=sorts_rows, **options)
         if tiling is not None and made.tiles is None:  # it does not pay
             made = known.setdefault(sorts_rows, made)

@@ -23,7 +23,7 @@ class HaloLayout:
         bounds: [ranks + 1]: the slots of each receiver, from a multiple of 32 on.
         lids: [slots]: the vertex that is passed there, or NO_VERTEX.
         copy_offsets: [num_owned + 1]: where a vertex's slots begin in `copies`.
-        copies: The slots of each vertex.
+        copies: The slots of each vertex; or a place for each other rank, NO_VERTEX where that does not have it.
     """
 
     bounds: Any
@@ -51,12 +51,15 @@ def num_slots_of(subgraph: Subgraph) -> int:
     return int(slot_bounds(subgraph.halo)[-1])
 
 
-def lay_out_halo(halo: tuple[NDArray[np.int64], ...], num_owned: int) -> HaloLayout:
+def lay_out_halo(
+    halo: tuple[NDArray[np.int64], ...], num_owned: int, places_beside: int | None = None
+) -> HaloLayout:
     """Lay slots out, on the host: CuPy would compile a kernel for each step, and a first answer would wait for that.
 
     Args:
-        halo: For each rank, the local ids that it has as ghosts, in their order there.
+        halo: For each rank, the local ids that it has as ghosts, in their order there; NO_VERTEX for spare ones.
         num_owned: Vertices of the partition.
+        places_beside: This rank, where each vertex gets a place for each other one.
 
     >>> found = lay_out_halo((np.array([1, 2]), np.array([], int), np.array([1])), 3)
     >>> found.bounds.tolist(), found.lids[[0, 1, 32]].tolist(), found.copies.tolist()
@@ -68,6 +71,14 @@ def lay_out_halo(halo: tuple[NDArray[np.int64], ...], num_owned: int) -> HaloLay
     passed = np.full(int(bounds[-1]), NO_VERTEX, dtype=np.uint32)
     for first, sent in zip(bounds.tolist(), halo, strict=False):
         passed[first : first + sent.size] = sent
+    if places_beside is not None:
+        others = len(halo) - 1
+        copies = np.full((num_owned, others), NO_VERTEX, dtype=np.uint32)
+        for rank, (first, sent) in enumerate(zip(bounds.tolist(), halo, strict=False)):
+            if rank != places_beside:
+                at = np.flatnonzero(sent != NO_VERTEX)
+                copies[sent[at], rank - (rank > places_beside)] = first + at
+        return HaloLayout(bounds, passed, others * np.arange(num_owned + 1, dtype=np.uint32), copies.ravel())
     slots = np.flatnonzero(passed != NO_VERTEX)
     offsets, order = order_by_row(passed[slots], num_owned)
     return HaloLayout(bounds, passed, offsets.astype(np.uint32), slots[order].astype(np.uint32))

@@ -40,17 +40,25 @@ from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.stats import AT_ONCE, StatsLog, SuperstepStats
 from sigps.kernels.cuda.abi import structure
 
-__all__ = ["GpuLiveEngine", "find_live_obstacle"]
+__all__ = [
+    "AT_A_TIME",
+    "MOST_STAMP",
+    "ROUND",
+    "SUPERSTEP",
+    "TRIMMING",
+    "GpuLiveEngine",
+    "find_live_obstacle",
+]
 
-_BEGIN, _SUPERSTEP, _ROUND = 50_000_000, 600_000, 400_000
+_BEGIN, SUPERSTEP, ROUND = 50_000_000, 600_000, 400_000
 """To begin a full run, a superstep and a round of trimming take as long as so many messages on one NVIDIA H200."""
 _FOUND_AT_ONCE = 32
 """A message of what is found at once takes as long as so many of supersteps."""
-_TRIMMING = 4
+TRIMMING = 4
 """Trimming may cost one part in so many of what a run may."""
-_AT_A_TIME = 64
+AT_A_TIME = 64
 """Supersteps between two looks at what a run has cost; as many as before each time after that."""
-_MOST_STAMP = 1 << 31
+MOST_STAMP = 1 << 31
 
 _ORDERS = structure("Orders").dtype
 
@@ -114,6 +122,7 @@ class GpuLiveEngine(GpuFollowingEngine):
         import cupy
 
         self._read()
+        self._agree()
         if self.obstacle:
             return StatsLog()
         engine = self._begun()
@@ -123,13 +132,14 @@ class GpuLiveEngine(GpuFollowingEngine):
         outcome = engine.lease(1)
         for arguments in ("in", "out"):
             engine._lease[arguments]["out_degrees"] = engine._graph.out_degrees.data.ptr
-        self._first = [values.copy() for values in self._states]
-        self._sent = gpu_snapshot.senders(engine._memory, engine._control).astype(cupy.uint8)
+        self._note_first([values.copy() for values in self._states])
         stats = StatsLog(outcome.stats)
-        keys, sent = self._keys, self._sent
+        keys = self._keys
         at_first = engine._memory.array("records1", keys.dtype)[: keys.size]
-        if bool(((at_first != keys) & (sent == 1)).any()):
+        if bool(((at_first != keys) & (self._sent[: keys.size] == 1)).any()):
             self.obstacle = "what vertices send in superstep 0 is not their key"
+        self._agree()
+        if self.obstacle:
             return stats
         self._fates[:] = 0
         self._has_numbers = False
@@ -141,9 +151,20 @@ class GpuLiveEngine(GpuFollowingEngine):
                 stats.append(found)
                 engine.superstep += 1
         more = (_FOUND_AT_ONCE - 1) * sum(s.messages for s in stats if s.direction == AT_ONCE)
-        self.full_cost = _BEGIN + len(stats) * _SUPERSTEP + more
+        self.full_cost = _BEGIN + len(stats) * SUPERSTEP + more
         self._end_run()
         return stats
+
+    def _agree(self) -> None:
+        """Let all ranks have an obstacle that one has. Collective; here there are no others."""
+
+    def _note_first(self, states: list[Any]) -> None:
+        """Keep the states of superstep 0, and who sent then."""
+        import cupy
+
+        engine = self._engine
+        self._first = states
+        self._sent = gpu_snapshot.senders(engine._memory, engine._control).astype(cupy.uint8)
 
     def _found_at_once(self, sent_edges: int) -> SuperstepStats | None:
         """Find the fixed point after superstep 0, as the engine does; None where that does not pay."""
@@ -176,14 +197,14 @@ class GpuLiveEngine(GpuFollowingEngine):
         if self.obstacle:
             return None
         engine, memory, superstep = self._engine, self._engine._memory, self._engine.superstep
-        self._begin_again(spending.left // _TRIMMING)
+        self._begin_again(spending.left // TRIMMING)
         found = self._read()
         self._launched = None
         if self.obstacle:
             return None
         self._stamp += int(found["num_rounds"]) + 1
         edges = int(found["num_sent_edges"])
-        cost = edges + int(found["num_rounds"]) * _ROUND + int(found["num_read"]) // PULL_GAIN
+        cost = edges + int(found["num_rounds"]) * ROUND + int(found["num_read"]) // PULL_GAIN
         if found["is_given_up"] or not spending.take(cost):
             return None
         self._changes = bool(found["num_listed"] or edges)
@@ -194,10 +215,10 @@ class GpuLiveEngine(GpuFollowingEngine):
         engine._num_small = 0
         stats, ended = StatsLog(), False
         while not ended:
-            outcome = engine.lease(max(_AT_A_TIME, len(stats)))
+            outcome = engine.lease(max(AT_A_TIME, len(stats)))
             ended = outcome.ended
             stats.extend(outcome.stats)
-            cost = outcome.stats.num_messages + len(outcome.stats) * _SUPERSTEP
+            cost = outcome.stats.num_messages + len(outcome.stats) * SUPERSTEP
             if not ended and not spending.take(cost):
                 return None
         self._number()
@@ -206,7 +227,7 @@ class GpuLiveEngine(GpuFollowingEngine):
     def _begin_again(self, most_cost: int) -> None:
         """Find who is to send, for the superstep that comes. Does not wait for the device."""
         live, lease, parity = self._live, self._engine._lease, self._engine.superstep & 1
-        if self._stamp > _MOST_STAMP:
+        if self._stamp > MOST_STAMP:
             self._stamps[:] = 0
             self._stamp = 1
         live["batch"], live["stamp"], live["most_cost"] = self._batches.batch, self._stamp, most_cost
@@ -281,4 +302,4 @@ class GpuLiveEngine(GpuFollowingEngine):
             live[name] = array.data.ptr
         live["key"], live["lists_held"] = self._key, self._has_witnesses
         live["num_words"] = self._engine._memory.array("sent0", np.uint32).size
-        live["cost_of_round"], live["edges_of_message"] = _ROUND, PULL_GAIN
+        live["cost_of_round"], live["edges_of_message"] = ROUND, PULL_GAIN

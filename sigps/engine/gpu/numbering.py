@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -34,17 +34,26 @@ class Numbering:
         subgraph: The partition on the host, which must outlive this.
         number: Numbers the vertices of a whole graph on the device, as `number_by_degree` does, given its offsets; then
             nothing is found on the host.
+        spare: [ranks]: how many local ids there are for further ghosts of each rank; empty for none.
 
     Attributes:
         num_owned: Owned vertices.
         num_lids: Local ids: owned vertices and, where there are other partitions, ghosts and the unused between them.
         is_hosts: Whether owned vertices have the same local ids on the host.
-        ghosts: The local ids of ghosts; None where there are no other partitions.
+        spare: As it was given.
+        ghosts: The local ids of ghosts, the spare ones among them; None where there are no other partitions.
         lids: [num_owned + num_ghosts], uint32: the local id of each vertex, in the order that they have on the host.
     """
 
-    def __init__(self, xp: Any, subgraph: Subgraph, number: Callable[[Any], Any] | None = None) -> None:
-        self._xp, self._subgraph = xp, weakref.ref(subgraph)
+    def __init__(
+        self,
+        xp: Any,
+        subgraph: Subgraph,
+        number: Callable[[Any], Any] | None = None,
+        *,
+        spare: Sequence[int] = (),
+    ) -> None:
+        self._xp, self._subgraph, self.spare = xp, weakref.ref(subgraph), spare
         self.num_owned = self.num_lids = subgraph.num_owned
         self.is_hosts = subgraph.gids is not None
         self.ghosts: GhostLids | None = None
@@ -58,7 +67,10 @@ class Numbering:
         if not self.is_hosts:
             lids, degrees = number_by_degree(degrees)
         if subgraph.ghost_bounds is not None:
-            self.ghosts = number_ghosts(self.num_owned, subgraph.ghost_bounds)
+            bounds = subgraph.ghost_bounds
+            if spare:
+                bounds = bounds + np.cumsum([0, *spare])
+            self.ghosts = number_ghosts(self.num_owned, bounds)
             self.num_lids = int(self.ghosts.cold[-1])
             lids = np.concatenate([lids, self.ghosts.lids(subgraph.ghost_bounds)])
         self._lids_on_host, self._in_degrees = lids, degrees
@@ -150,9 +162,19 @@ class Numbering:
         return self._xp.asarray(host_lids if self.is_hosts else self.lids_on_host[host_lids])
 
     def halo(self) -> tuple[NDArray[np.int64], ...]:
-        """Return for each rank the local ids of owned vertices that it has as ghosts, in their order there."""
+        """Return for each rank the local ids of owned vertices that it has as ghosts, in their order there.
+
+        Spare ghosts come last, and are NO_VERTEX.
+        """
         lids = self.subgraph.halo
-        return lids if self.is_hosts else tuple(self.lids_on_host[of].astype(np.int64) for of in lids)
+        if not self.is_hosts:
+            lids = tuple(self.lids_on_host[of].astype(np.int64) for of in lids)
+        if not self.spare:
+            return lids
+        return tuple(
+            np.append(of, np.full(more, NO_VERTEX, dtype=np.int64))
+            for of, more in zip(lids, self.spare, strict=True)
+        )
 
     def ids(self, *, narrow: bool) -> Any:
         """Return the ids that compute() sees, [num_lids], as int32 or int64."""

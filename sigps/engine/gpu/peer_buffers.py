@@ -7,6 +7,7 @@ more: memory must not be freed while another process has it open.
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -17,7 +18,7 @@ from sigps.device import peer_memory
 from sigps.device.cuda import check_fits
 from sigps.engine.exchange import Exchange
 
-__all__ = ["PeerBuffers", "peer_buffers"]
+__all__ = ["PeerBuffers", "give_back", "peer_buffers", "taken_buffers"]
 
 
 @dataclass(eq=False)
@@ -27,10 +28,13 @@ class PeerBuffers:
     Attributes:
         own: This rank's, [bytes]; None before there is any.
         addresses: Where each rank's begins in this process.
+        number: The same on all ranks, for those that are taken one after another.
     """
 
     own: Any = None
     addresses: list[int] = field(default_factory=list)
+    number: int = 0
+    idle: list[PeerBuffers] = field(default_factory=list, repr=False)
     _opened: list[peer_memory.Opened] = field(default_factory=list)
 
     def make(self, num_bytes: int, exchange: Exchange) -> None:
@@ -66,3 +70,28 @@ def peer_buffers(exchange: Exchange, purpose: Literal["run", "direct messages"] 
     """Return the buffers of these processes: for what a run takes, or direct messages that outgrew it. Collective."""
     processes = exchange.gather(np.array([os.getpid()], dtype=np.int64))[:, 0]
     return _known.setdefault((purpose, *processes.tolist()), PeerBuffers())
+
+
+_idle: dict[Any, list[PeerBuffers]] = {}
+_numbers = itertools.count(1)
+
+
+def taken_buffers(exchange: Exchange) -> PeerBuffers:
+    """Return buffers that nothing else has until `give_back`: those that were given back last, or new ones. Collective.
+
+    A rank may have given back others than the rest: then none of them are taken.
+    """
+    processes = exchange.gather(np.array([os.getpid()], dtype=np.int64))[:, 0]
+    idle = _idle.setdefault((exchange.rank, *processes.tolist()), [])
+    last, free = idle[-1].number if idle else 0, next(_numbers)
+    facts = exchange.gather(np.array([last, free], dtype=np.int64))
+    if last and (facts[:, 0] == last).all():
+        return idle.pop()
+    found = PeerBuffers(number=int(facts[:, 1].max()))
+    found.idle = idle
+    return found
+
+
+def give_back(buffers: PeerBuffers) -> None:
+    """Leave buffers for others of the same processes. Local."""
+    buffers.idle.append(buffers)

@@ -48,13 +48,17 @@ class GpuPeerEngine(GpuEngine):
     Args:
         *args: As `GpuEngine`'s.
         patience: Seconds that a kernel waits for another GPU's.
+        buffers: What its arrays lie in; None for what all runs of these processes have in turn.
         **options: As `GpuEngine`'s.
     """
 
     has_peers = True
     detects_lost_ranks = True
 
-    def __init__(self, *args: Any, patience: float = math.inf, **options: Any) -> None:
+    def __init__(
+        self, *args: Any, patience: float = math.inf, buffers: PeerBuffers | None = None, **options: Any
+    ) -> None:
+        self._given_buffers = buffers
         super().__init__(*args, **options)
         if self._packing is Packing.PUSHED_PART and not self._may_push:  # in which all ranks take part
             self._lease["forced"] = FORCED["pull"]
@@ -65,7 +69,7 @@ class GpuPeerEngine(GpuEngine):
 
     def _run_memory(self) -> RunMemory:
         graph, exchange = self._graph, self._exchange
-        self._buffers = self._direct_buffers = peer_buffers(exchange)
+        self._buffers = self._direct_buffers = self._given_buffers or peer_buffers(exchange)
 
         def take(num_bytes: int) -> Any:
             self._buffers.make(num_bytes, exchange)
@@ -82,7 +86,7 @@ class GpuPeerEngine(GpuEngine):
             take=take,
         )
         self._fill_lease(memory)
-        self._wait_for_hosts()  # no GPU writes into arrays that are not filled yet
+        self.wait_for_hosts()  # no GPU writes into arrays that are not filled yet
         return memory
 
     def _fill_lease(self, memory: RunMemory) -> None:
@@ -178,9 +182,7 @@ class GpuPeerEngine(GpuEngine):
                 peer["first_own_hot"], peer["first_own_cold"] = ghosts.hot[rank], ghosts.cold[rank]
         memory.array("peers", np.uint8).set(peers.view(np.uint8))
         self._lists: list[int] = peers["listed"][:, 0].tolist()
-        layout: HaloLayout = graph.once(
-            "halo", lambda: lay_out_halo(graph.numbering.halo(), graph.num_owned).on_device(cupy.asarray)
-        )
+        layout = self.halo_layout()
         listed = graph.once("lists of ghosts", lambda: cupy.asarray(ghosts.listed.astype(np.uint32)))
         lease["first_hot"], lease["num_hot"] = ghosts.hot[0], ghosts.hot[-1] - ghosts.hot[0]
         halo = lease["halo"]
@@ -198,6 +200,31 @@ class GpuPeerEngine(GpuEngine):
         for name in (*_ARRIVES, "num_crossed") if crosses else ():
             halo[name] = memory.array(name, np.uint8).data.ptr
 
+    def halo_layout(self) -> HaloLayout:
+        """Return the slots in which vertices go to other ranks, on the device; laid out once a graph."""
+        import cupy
+
+        graph = self._graph
+        beside = self._exchange.rank if graph.numbering.spare else None
+
+        def lay_out() -> HaloLayout:
+            halo = graph.numbering.halo()
+            return lay_out_halo(halo, graph.num_owned, beside).on_device(cupy.asarray)
+
+        found: HaloLayout = graph.once("halo", lay_out)
+        return found
+
+    def set_marked(self, edges: int) -> None:
+        """Let the next launch begin with what all ranks marked in bits, along so many edges of all ranks together.
+
+        Marked are vertices and ghosts, each only to those that have its edges here. Collective, as the launch is.
+        """
+        everywhere = int(self._lease["pull_cost"])
+        self._control = self._memory.set_next(
+            self.superstep, edges, self._variant.pull_gain, has_retired=False, pull_cost=everywhere
+        )
+        self._num_small = 0
+
     def _put(self, snapshot: Snapshot) -> None:
         """Put a snapshot in place; records as of a superstep that is done, but for publishing them."""
         if self._is_direct:
@@ -206,13 +233,13 @@ class GpuPeerEngine(GpuEngine):
             if self._sum(int(wanted > capacity)):
                 self._move_direct(wanted)
             super()._put(snapshot)
-            self._wait_for_hosts()
+            self.wait_for_hosts()
             return
         super()._put(snapshot)
         lids: NDArray[np.int64] = self._subgraph.local_ids(snapshot.ends)
         degrees = self._subgraph.out_degrees[lids]
         self._publish_first(int((degrees > 0).sum()), int(degrees.sum(dtype=np.int64)))
-        self._wait_for_hosts()
+        self.wait_for_hosts()
 
     @property
     def _is_direct(self) -> bool:
@@ -245,7 +272,7 @@ class GpuPeerEngine(GpuEngine):
 
         memory.direct.move(capacity, take)
         self._fill_direct(memory)
-        self._wait_for_hosts()
+        self.wait_for_hosts()
 
     def _refuse_unknown_target(self, control: Any) -> None:
         """Raise the error of a direct message to an id that is not in the graph, on all ranks. Collective."""
@@ -262,7 +289,7 @@ class GpuPeerEngine(GpuEngine):
             "a message names a vertex that is not in the graph", rank=int(failed[0]), superstep=superstep
         )
 
-    def _wait_for_hosts(self) -> None:
+    def wait_for_hosts(self) -> None:
         """Wait until all hosts have written to their GPUs: from then on others may write there. Collective."""
         import cupy
 
@@ -287,7 +314,7 @@ class GpuPeerEngine(GpuEngine):
 
     def _set_released(self, num_senders: int, edges: int) -> None:
         self._publish_first(num_senders, edges)
-        self._wait_for_hosts()  # none publishes to a GPU that has yet to clear the bits of its ghosts
+        self.wait_for_hosts()  # none publishes to a GPU that has yet to clear the bits of its ghosts
 
     def _first_fault(self, mine: KeptFault) -> KeptFault:
         rows = self._exchange.gather(np.array(mine, dtype=np.int64)).tolist()

@@ -53,6 +53,9 @@ log = logging.getLogger(__name__)
 _ALL = 1 << 62
 """More bytes than there are: what earlier runs kept goes, since edges fill what a limit leaves."""
 
+_SPARE, _LEAST_SPARE = 8, 1 << 10
+"""As `job/live_ranks.py` has them."""
+
 _MANY = 4096
 """Bytes a vertex and edge that no run takes: where there are so many, nothing is asked."""
 
@@ -159,11 +162,21 @@ class Placement:
             tiling=tiling,
             spilling=spilling,
             is_edited=self.is_edited,
+            spare=self._spare_ghosts,
             add_up=self._add_up if self.has_peers else list,
         )
         if isinstance(edges := graph.incoming, SpilledEdges):
             log.info("streaming: %s of edges on the GPU, %s on its host", *map(bytes_text, edges.divided))
         return graph
+
+    @property
+    def _spare_ghosts(self) -> list[int]:
+        """How many vertices of each other rank may become ghosts where rows change; the same on all ranks."""
+        if self.is_alone or not self.is_edited:
+            return []
+        size = self.exchange.size
+        spare = max(_LEAST_SPARE, self.subgraph.num_vertices // size // _SPARE)
+        return [0 if rank == self.exchange.rank else spare for rank in range(size)]
 
     @property
     def _keeps_order(self) -> bool:

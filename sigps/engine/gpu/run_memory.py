@@ -152,6 +152,7 @@ class RunMemory:
         has_active: bool = False,
         retired_edges: int = 0,
         counts_idle: bool = False,
+        pull_cost: int | None = None,
     ) -> Any:
         """Write what the next launch begins with: a superstep whose senders are given as bits.
 
@@ -163,13 +164,16 @@ class RunMemory:
             has_active: Whether vertices are active: a push then scans all vertices for them.
             retired_edges: What has retired; 0 where nobody asks.
             counts_idle: Whether it counts where no vertex runs.
+            pull_cost: In-edges and vertices that a pull passes, on all GPUs; None for those here.
 
         Returns:
             The control structure that was written.
         """
         can_push = superstep > 0 and self.has("inboxes0")
-        edges, forced = int(self.lease["num_in_edges"]), int(self.lease["forced"])
-        direction = choose_direction(sent_edges, 0, 0, edges, self.graph.num_owned, gain, forced, can_push)
+        forced = int(self.lease["forced"])
+        if pull_cost is None:
+            pull_cost = int(self.lease["num_in_edges"]) + self.graph.num_owned
+        direction = choose_direction(sent_edges, 0, 0, pull_cost, 0, gain, forced, can_push)
         control = np.zeros((), dtype=CONTROL)
         upcoming = control["next"]
         upcoming["superstep"], upcoming["direction"] = superstep, direction

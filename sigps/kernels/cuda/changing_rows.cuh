@@ -34,6 +34,7 @@ constexpr uint64_t STAYS = ~0ull;
 constexpr uint32_t MANY = 1024; // edges of a row that takes a block
 constexpr uint32_t AT_ONCE = 8; // edges that a thread of such a block looks at
 constexpr uint32_t PARTS = 16;  // blocks that share such a row, of few deletes
+constexpr uint32_t MOST_RANKS = 16;
 constexpr uint32_t FEW = 1 << 13;                   // these
 constexpr uint32_t MOVED_SLACK = 8, MOVED_ROOM = 4; // room of a row that moves
 
@@ -60,6 +61,7 @@ struct LiveCounts {
   uint32_t num_begun, num_again, num_steps;
   uint32_t of_step[3], next_level[3];
   unsigned long long step_edges[3];
+  uint32_t num_told[MOST_RANKS]; // trimmed vertices, by rank that has ghosts
   Barrier barrier;
 };
 
@@ -100,7 +102,7 @@ struct Batch {
   const uint32_t *deleted_sources, *deleted_targets;
   const uint32_t *new_sources, *new_targets;
   const Weight *given_weights;
-  const uint32_t *lids;  // [rows] by gid
+  const uint32_t *lids;  // [rows] by gid; null: it was given by lid
   const uint32_t *order; // [rows] by lid, where SIGPS_ORDERED
   uint32_t *left_out;    // [inserts] 1: not to be inserted
   uint32_t *slots;       // [num_slots] a hash table of edges to insert
@@ -136,19 +138,22 @@ __device__ inline bool is_left_out(const Batch &batch, uint32_t i) {
 // Writes the edges of a batch as rows have them, by local ids.
 __device__ void take_given(const Batch &batch) {
   const ChangingRows &rows = batch.sides[0];
+  auto lid_of = [&](uint32_t id) {
+    return batch.lids == nullptr ? id : batch.lids[id];
+  };
   for (uint32_t i = first_thread(); i < batch.num_deletes; i += num_threads()) {
     uint32_t k = i >> batch.mirrors;
     bool is_turned = batch.mirrors && i % 2 == 1;
-    uint32_t s = batch.lids[batch.deleted_sources[k]];
-    uint32_t t = batch.lids[batch.deleted_targets[k]];
+    uint32_t s = lid_of(batch.deleted_sources[k]);
+    uint32_t t = lid_of(batch.deleted_targets[k]);
     rows.deleted_rows[i] = is_turned ? t : s;
     rows.deleted_ends[i] = is_turned ? s : t;
   }
   for (uint32_t i = first_thread(); i < batch.num_inserts; i += num_threads()) {
     uint32_t k = i >> batch.mirrors;
     bool is_turned = batch.mirrors && i % 2 == 1;
-    uint32_t s = batch.lids[batch.new_sources[k]];
-    uint32_t t = batch.lids[batch.new_targets[k]];
+    uint32_t s = lid_of(batch.new_sources[k]);
+    uint32_t t = lid_of(batch.new_targets[k]);
     rows.new_rows[i] = is_turned ? t : s;
     rows.new_ends[i] = is_turned ? s : t;
     batch.left_out[i] = s == t && (is_turned || batch.drops_loops);

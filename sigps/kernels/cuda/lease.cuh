@@ -233,7 +233,8 @@ struct Halo {
   const uint32_t *bounds;       // [ranks + 1] of slots; multiples of 32
   const uint32_t *vertices;     // [slots] lids of owned ones, or NO_VERTEX
   const uint32_t *copy_offsets; // [n + 1]
-  const uint32_t *copies;       // the slots of each owned vertex
+  const uint32_t *copies;       // the slots of each owned vertex; where rows
+                                // change one for each other rank, or NO_VERTEX
   const uint32_t *list_begins;  // [ranks + 1] where each rank's list begins
   const uint32_t *listed[2];    // ghosts that sent
   const RankReportInHalves *reports[2]; // [ranks]

@@ -24,10 +24,22 @@ __device__ void reset_listed(const Live &live, uint32_t count) {
     uint32_t v = live.listed[k];
     for (uint32_t i = 0; i < live.num_states; i++)
       copy_value(live.states[i], live.first[i], v, live.bytes[i]);
+    live.keys[v] = first_key_of(live, v); // which may lie by themselves
     live.fates[v] = UNSEEN;
     if (!SIGPS_ADDS)
       live.numbers[v] = NO_NUMBER;
   }
+}
+
+// The same of ghosts that their owners gave theirs back.
+__device__ void reset_told(const Live &live) {
+  for (uint32_t rank = 0; rank < live.num_ranks; rank++)
+    for (uint32_t k = live.told_first[rank] + first_thread();
+         k < live.told_last[rank]; k += num_threads()) {
+      uint32_t ghost = live.told[k];
+      live.keys[ghost] = first_key_of(live, ghost);
+      live.fates[ghost] = UNSEEN;
+    }
 }
 
 // Lets a vertex send its key; returns its out-edges where no other thread did.
@@ -350,6 +362,94 @@ extern "C" __global__ void __launch_bounds__(256, 4)
   edges = sum_of_warp(edges);
   if (lane() == 0 && edges != 0)
     atomicAdd(&counts->num_sent_edges, edges);
+}
+
+// On several ranks, in the place of `begin_again`: trims until this rank finds
+// nothing more, first what deleted edges held up, then, as long as any rank
+// trimmed vertices that others have as ghosts, what such ghosts held up. `told`
+// is those of the launch before.
+extern "C" __global__ void __launch_bounds__(256, 4)
+    trim_among_ranks(const __grid_constant__ Live live, uint32_t goes_on) {
+  const Batch &batch = live.batch;
+  LiveCounts *counts = batch.counts;
+  if (counts->missing || counts->is_full)
+    return;
+  uint32_t generation = load_acquire(&counts->barrier.generation);
+  const ChangingRows &incoming = batch.sides[batch.num_sides - 1];
+  if (goes_on)
+    trim_on(live, incoming, generation);
+  else
+    trim(live, incoming, generation);
+}
+
+// Then gives states back, and marks who is to send to vertices of this rank,
+// ghosts among them: these need not be told, since others have read what they
+// send. `told` is all of the batch.
+extern "C" __global__ void __launch_bounds__(256, 4)
+    mark_among_ranks(const __grid_constant__ Live live) {
+  const Batch &batch = live.batch;
+  LiveCounts *counts = batch.counts;
+  if (counts->missing || counts->is_full)
+    return;
+  uint32_t generation = load_acquire(&counts->barrier.generation);
+  for (uint32_t i = first_thread(); i < live.num_words; i += num_threads())
+    live.senders[i] = 0;
+  reset_listed(live, counts->num_listed);
+  reset_told(live);
+  wait_for_all(&counts->barrier, generation);
+  unsigned long long edges =
+      mark_sources(live, batch.sides[batch.num_sides - 1], counts->num_listed);
+  edges += mark_improving(live);
+  edges = sum_of_warp(edges);
+  if (lane() == 0 && edges != 0)
+    atomicAdd(&counts->num_sent_edges, edges);
+}
+
+// Tells the other ranks the keys of vertices that they have as ghosts, where
+// these are others than at the fixed point before; `tells_all`: of all, and
+// what superstep 0 left.
+extern "C" __global__ void __launch_bounds__(256)
+    tell_keys_thread_mapped(const __grid_constant__ Live live,
+                            uint32_t tells_all) {
+  const Key *now = static_cast<const Key *>(live.states[live.key]);
+  for (uint32_t rank = 0; rank < live.num_ranks; rank++) {
+    const GhostsThere there = live.ghosts_there[rank];
+    uint32_t begin = live.slot_bounds[rank];
+    for (uint32_t slot = begin + first_thread();
+         slot < live.slot_bounds[rank + 1]; slot += num_threads()) {
+      uint32_t v = live.slots[slot];
+      if (v == NOT_FOUND || (!tells_all && now[v] == live.keys[v]))
+        continue;
+      uint32_t lid = lid_there(there, slot - begin);
+      there.keys[lid] = now[v];
+      if (!tells_all)
+        continue;
+      there.first_keys[lid] = first_key_of(live, v);
+      there.sent[lid] = live.sent[v];
+    }
+  }
+}
+
+// Gives vertices slots for ranks that have them as ghosts from now on, and
+// tells these their keys.
+//
+//   taken, vertices: [count]
+extern "C" __global__ void __launch_bounds__(256)
+    take_slots_thread_mapped(const __grid_constant__ Live live, uint32_t count,
+                             const uint32_t *taken, const uint32_t *vertices) {
+  for (uint32_t k = first_thread(); k < count; k += num_threads()) {
+    uint32_t slot = taken[k], v = vertices[k], rank = 0;
+    while (live.slot_bounds[rank + 1] <= slot)
+      rank++;
+    uint32_t place = rank < live.rank ? rank : rank - 1;
+    live.slots[slot] = v;
+    live.copies[uint64_t(v) * (live.num_ranks - 1) + place] = slot;
+    const GhostsThere &there = live.ghosts_there[rank];
+    uint32_t lid = lid_there(there, slot - live.slot_bounds[rank]);
+    there.keys[lid] = key_of(live, v);
+    there.first_keys[lid] = first_key_of(live, v);
+    there.sent[lid] = live.sent[v];
+  }
 }
 
 // Brings the order to a fixed point, where those whose keys changed or were

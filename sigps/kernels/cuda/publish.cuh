@@ -165,6 +165,10 @@ __device__ inline void publish_one(const Lease &lease, const NextSuperstep &now,
   uint32_t end = halo.copy_offsets[v + 1];
   for (uint32_t c = halo.copy_offsets[v]; c < end; c++) {
     uint32_t slot = halo.copies[c];
+#ifdef SIGPS_IN_PIECES
+    if (slot == NO_VERTEX) // a place for a rank that may come to have it
+      continue;
+#endif
     uint32_t rank = rank_of(halo, slot);
     const Peer &peer = halo.peers[rank];
     uint32_t lid = lid_of_slot(peer, slot - halo.bounds[rank]);

@@ -39,8 +39,17 @@ struct Orders {
   Barrier barrier;
 };
 
+// This rank's vertices as another has them, in its memory: by its local ids.
+struct GhostsThere {
+  Key *keys, *first_keys; // as of Live
+  uint8_t *sent;
+  uint32_t *trimmed; // [slots for it] those that were trimmed, in any order
+  uint32_t num_hot, first_hot, first_cold; // as of Peer
+};
+
 // States, and what a program goes on with. keys, first: now, and after
-// superstep 0.
+// superstep 0. Where there are other ranks, rows of out-edges, keys, those of
+// superstep 0, sent and fates are of ghosts, too.
 struct Live {
   Batch batch;
   void *states[8];   // [rows] each
@@ -67,6 +76,14 @@ struct Live {
   Key *records;          // [rows] what they send
   uint32_t *changed;     // [1 + rows] how many have other states than before,
                          // and which, in any order
+  // Of several ranks; slots as of Halo.
+  const GhostsThere *ghosts_there; // [ranks]
+  const uint32_t *slot_bounds;     // [ranks + 1]
+  uint32_t *slots;                 // vertices, or NOT_FOUND
+  uint32_t *copies;                // [rows, ranks - 1] slots, or NOT_FOUND
+  const uint32_t *told; // ghosts that their owners trimmed; of each rank from
+  uint32_t told_first[MOST_RANKS], told_last[MOST_RANKS];
+  uint32_t num_ranks, rank; // 0: there are no others
 };
 
 __device__ inline bool is_better(Key a, Key b) {
@@ -191,6 +208,26 @@ __device__ void judge(const Live &live, const ChangingRows &incoming,
   }
 }
 
+// The lid of a slot of another rank's at its owner of ghosts.
+__device__ inline uint32_t lid_there(const GhostsThere &there, uint32_t slot) {
+  return slot < there.num_hot ? there.first_hot + slot
+                              : there.first_cold + slot - there.num_hot;
+}
+
+// Tells the ranks that have ghosts of a vertex that it was trimmed. By one
+// thread.
+__device__ inline void tell_trimmed(const Live &live, uint32_t v) {
+  for (uint32_t i = 0; i + 1 < live.num_ranks; i++) {
+    uint32_t slot = live.copies[uint64_t(v) * (live.num_ranks - 1) + i];
+    if (slot == NOT_FOUND)
+      continue;
+    uint32_t rank = i < live.rank ? i : i + 1;
+    const GhostsThere &there = live.ghosts_there[rank];
+    uint32_t at = atomicAdd(&live.batch.counts->num_told[rank], 1u);
+    there.trimmed[at] = lid_there(there, slot - live.slot_bounds[rank]);
+  }
+}
+
 __device__ inline void queue_dependent(const Live &live,
                                        const ChangingRows &outgoing,
                                        uint32_t round, uint64_t edge,
@@ -204,16 +241,22 @@ __device__ inline void queue_dependent(const Live &live,
         &live.batch.counts->num_queued[(round + 1) & 1], 1u)] = t;
 }
 
-// Trims vertices, and queues what they may have held up.
+// Trims vertices, or ghosts that their owners trimmed, and queues what they may
+// have held up, for the round that follows.
 __device__ void expand(const Live &live, const ChangingRows &outgoing,
-                       uint32_t round, uint32_t count) {
-  const uint32_t *expanding = live.expanding[round & 1];
+                       uint32_t round, const uint32_t *expanding,
+                       uint32_t count, bool are_ghosts = false) {
+  auto begin = [&](uint32_t v) {
+    live.fates[v] = TRIMMED;
+    if (!are_ghosts)
+      tell_trimmed(live, v);
+  };
   for (uint32_t k = first_warp(); k < count; k += num_warps()) {
     uint32_t v = expanding[k], degree = outgoing.degrees[v];
     if (degree > MANY)
       continue;
     if (lane() == 0)
-      live.fates[v] = TRIMMED;
+      begin(v);
     for (uint32_t i = lane(); i < degree; i += 32)
       queue_dependent(live, outgoing, round, outgoing.begins[v] + i, v);
   }
@@ -222,7 +265,7 @@ __device__ void expand(const Live &live, const ChangingRows &outgoing,
     if (degree <= MANY)
       continue;
     if (threadIdx.x == 0)
-      live.fates[v] = TRIMMED;
+      begin(v);
     for (uint32_t i = threadIdx.x; i < degree; i += blockDim.x)
       queue_dependent(live, outgoing, round, outgoing.begins[v] + i, v);
   }
@@ -256,13 +299,15 @@ __device__ inline bool are_equal(const void *a, const void *b, uint32_t v,
          static_cast<const uint8_t *>(b)[v];
 }
 
-// Finds what deleted edges held up, and what these held up, and so on; returns
-// how many vertices are listed, or NOT_FOUND where it cost too much.
-__device__ uint32_t trim(const Live &live, const ChangingRows &incoming,
-                         uint32_t &generation) {
+// Finds what those that `begin` queues held up, and what these held up, and so
+// on; returns how many vertices are listed, or NOT_FOUND where it cost too much.
+template <class Begin>
+__device__ uint32_t trim_from(const Live &live, const ChangingRows &incoming,
+                              uint32_t &generation, Begin begin) {
   LiveCounts *counts = live.batch.counts;
   bool clears = first_thread() == 0;
-  find_tight(live);
+  uint32_t before = counts->num_rounds; // of the launches before
+  begin();
   wait_for_all(&counts->barrier, generation);
   for (uint32_t round = 0;; round++) {
     uint32_t num_queued = counts->num_queued[round & 1];
@@ -270,21 +315,42 @@ __device__ uint32_t trim(const Live &live, const ChangingRows &incoming,
       return counts->num_listed;
     judge(live, incoming, round, num_queued);
     wait_for_all(&counts->barrier, generation);
-    bool is_spent = (round + 1) * live.cost_of_round +
+    bool is_spent = (before + round + 1) * live.cost_of_round +
                         counts->num_read / live.edges_of_message >
                     live.most_cost;
     uint32_t num_expanding = counts->num_expanding[round & 1];
     if (clears) {
-      counts->num_rounds = round + 1;
+      counts->num_rounds = before + round + 1;
       counts->is_given_up = is_spent;
       counts->num_queued[round & 1] = 0;
       counts->num_expanding[(round + 1) & 1] = 0;
     }
     if (is_spent)
       return NOT_FOUND;
-    expand(live, live.batch.sides[0], round, num_expanding);
+    expand(live, live.batch.sides[0], round, live.expanding[round & 1],
+           num_expanding);
     wait_for_all(&counts->barrier, generation);
   }
+}
+
+// The same of what deleted edges held up.
+__device__ uint32_t trim(const Live &live, const ChangingRows &incoming,
+                         uint32_t &generation) {
+  return trim_from(live, incoming, generation, [&] { find_tight(live); });
+}
+
+// The same of what ghosts held up that their owners trimmed.
+__device__ uint32_t trim_on(const Live &live, const ChangingRows &incoming,
+                            uint32_t &generation) {
+  return trim_from(live, incoming, generation, [&] {
+    LiveCounts *counts = live.batch.counts;
+    if (first_thread() == 0)
+      counts->num_expanding[0] = counts->num_expanding[1] = 0;
+    for (uint32_t rank = 0; rank < live.num_ranks; rank++) // for round 0
+      expand(live, live.batch.sides[0], ~0u,
+             live.told + live.told_first[rank],
+             live.told_last[rank] - live.told_first[rank], true);
+  });
 }
 
 } // namespace

@@ -1,0 +1,235 @@
+"""A monotone program that goes on from version to version on several GPUs that write into each other's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.errors import DeviceError
+from sigps.graph.graph import Graph
+from sigps.graph.versions.apply import stored_edges
+from sigps.graph.versions.batch import Changes
+from sigps.graph.versions.row_changes import RowChanges, distinct
+from sigps.job.guard import Affected, Guard, allowance, refusal
+from sigps.job.live_run import LaterIds
+from sigps.job.on_ranks import OnRanks
+from sigps.job.preparing import Prepared
+from sigps.job.result import Result
+
+if TYPE_CHECKING:
+    from sigps.compiler.proofs.incremental import Incremental
+    from sigps.device.cpu import Threads
+    from sigps.engine.aggregates import Aggregates
+    from sigps.engine.contract import RunOptions
+    from sigps.engine.gpu.live_ranks import GpuRankedLiveEngine
+
+__all__ = ["GpuRankedRun"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Left:
+    """What a fixed point leaves of an engine that goes on, as `collect` reads it."""
+
+    states: Mapping[str, NDArray[Any]]
+    aggregates: Aggregates
+    traced: None = None
+
+    def fields(self) -> Mapping[str, NDArray[Any]]:
+        """Return the states in the order of gids."""
+        return self.states
+
+
+class GpuRankedRun(OnRanks):
+    """A monotone program that sends its keys.
+
+    Args:
+        made: As `OnRanks`', and so are the next two.
+        threads: See there.
+        found: See there.
+        options: Those of full runs.
+        plain: How runs go among these ranks.
+    """
+
+    def __init__(
+        self,
+        made: Prepared,
+        threads: Threads,
+        found: Incremental,
+        options: Mapping[str, Any],
+        plain: RunOptions,
+    ) -> None:
+        super().__init__(made, threads, found, options)
+        self._plain = plain
+        self._engine: GpuRankedLiveEngine | None = None
+        self._lay_out()
+
+    @property
+    def obstacle(self) -> str:
+        """Why it cannot go on any more; empty where it can."""
+        return self._live.obstacle
+
+    def grows(self, newer: Graph) -> bool:
+        """Tell that it takes no new vertices: another is made for them."""
+        return False
+
+    def full(self) -> Result | None:
+        """Run anew on the edges that were taken last; None where there is an obstacle."""
+        if self.obstacle:
+            return None
+        engine = self._live
+        stats = engine.run()
+        if self.obstacle:
+            return None
+        self._full_messages = stats.num_messages + engine.full_cost
+        return self._collected(stats)
+
+    def follow(self, newer: Graph, guard: Guard) -> str:
+        """Take the edges of a newer version; return why it gets a full run, empty where it does not."""
+        from sigps.engine.cpu.following import EdgeChanges
+
+        given = newer.update.given
+        assert given is not None
+        if given.deletes.columns:
+            return self._laid_out_anew(
+                newer, "a batch deletes edges by their columns, so rows are laid out anew"
+            )
+        deleted, inserted = (
+            self._ending_here(newer, edges, inserts=inserts)
+            for edges, inserts in ((given.deletes, False), (given.inserts, True))
+        )
+        engine = self._live
+        if not engine.take_ghosts(inserted.rows, self._assignment.owner_of, lambda gids: _seen(newer, gids)):
+            return self._laid_out_anew(
+                newer, "more vertices have edges to other ranks' than there is room for"
+            )
+        new = EdgeChanges(*self._by_lid(inserted), inserted.columns)
+        sources, targets = self._by_lid(deleted)
+        is_here = sources >= 0
+        old = EdgeChanges(sources[is_here], targets[is_here], {})
+        report = newer.report
+        engine.follow_batch(
+            new,
+            old,
+            has_deletes=given.deletes.size > 0,
+            drops_loops=report.self_loops_policy == "drop",
+            drops_repeats=report.duplicates_policy == "drop",
+        )
+        engine.widen(new)
+        self._graph, self._changes = newer, (new, old)
+        if guard == "full":
+            return "guard='full'"
+        if isinstance(guard, str):
+            return ""
+        return refusal(guard, self._affected(np.concatenate([inserted.ends, deleted.ends[is_here]])))
+
+    def go_on(self, guard: Guard) -> Result | None:
+        """Return the result after the changes that `follow` took; None where a full run is to follow, or cannot."""
+        from sigps.engine.cpu.spending import Spending
+
+        self._spending = Spending(allowance(guard, self._full_messages, 1))
+        new, old = self._changes
+        stats = self._live.go_on(new, old, self._spending)
+        return None if stats is None or self.obstacle else self._collected(stats)
+
+    def given_up(self) -> str:
+        """Say why the incremental run was given up."""
+        return self._live.refused or super().given_up()
+
+    def changed_ids(self) -> Any:
+        """Return as `OnRanks` does; where each rank keeps its own part they are found when they are read."""
+        if self._gathers or self._before is None:
+            return super().changed_ids()
+        found = self._live.changed()
+        ids, place = self._result.ids, self._place  # type: ignore[union-attr]
+        if not callable(found):
+            return ids[:0]
+        later = LaterIds(lambda: ids[np.sort(place[found()])])
+        return later
+
+    def close(self) -> None:
+        """End the threads, and let others have the memory to which ranks wrote."""
+        self._let_go()
+        super().close()
+
+    @property
+    def _live(self) -> GpuRankedLiveEngine:
+        assert self._engine is not None
+        return self._engine
+
+    def _laid_out_anew(self, newer: Graph, why: str) -> str:
+        self._let_go()
+        self._graph = newer
+        self._lay_out()
+        return why
+
+    def _let_go(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+            self._graph.derived("partitions", dict).clear()
+
+    def _lay_out(self) -> None:
+        from sigps.engine.contract import RunContext
+        from sigps.engine.gpu.live_ranks import GpuRankedLiveEngine
+        from sigps.engine.laid_out import partition_of
+        from sigps.system.data_locator import DataLocator
+        from sigps.system.message_center import MessageCenter
+
+        made, graph, group = self._made, self._graph, self._graph.group
+        needs = made.executable.spec.needs(made.executable, made.bound, graph, group.size)
+        assignment, subgraph = partition_of(graph, "edges", (1.0,) * group.size, needs, self._threads.count)
+        exchange = MessageCenter(group, subgraph, DataLocator(graph, assignment, subgraph))
+        context = RunContext(made.bound, made.executable, subgraph, exchange, self._threads, self._plain)
+        self._subgraph, self._assignment = subgraph, assignment
+        place = np.empty(subgraph.num_owned, dtype=np.int64)
+        place[subgraph.by_gid] = np.arange(subgraph.num_owned)
+        self._place = place
+
+        def agree(text: str) -> str:
+            return next(filter(None, group.all_gather(text)), "")
+
+        try:
+            engine = GpuRankedLiveEngine(
+                made.executable.code,
+                context.params(),
+                replace(subgraph),
+                exchange,
+                has_witnesses=bool(self._found.witnesses),
+                patience=self._plain.patience,
+                agree=agree,
+            )
+        except (DeviceError, MemoryError) as error:
+            raise DeviceError(f"rows that follow do not fit the GPU: {error}", rank=group.rank) from error
+        for name, values in [*made.options.initial.items(), *made.options.columns.items()]:
+            engine.begin(name, subgraph.of_owned(values))
+        self._engine = engine
+
+    def _ending_here(self, newer: Graph, edges: Changes, *, inserts: bool) -> RowChanges:
+        """Return the edges as stored whose targets are this rank's, by gids."""
+        stored, _, _ = stored_edges(newer, newer.ids, edges, inserts=inserts)
+        return stored.at(self._assignment.owner_of(stored.ends) == newer.group.rank)
+
+    def _by_lid(self, edges: RowChanges) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        engine = self._live
+        return engine.local_ids(edges.rows), engine.local_ids(edges.ends)
+
+    def _affected(self, ends: NDArray[np.int64]) -> Affected:
+        """Return what a batch may change, of all ranks."""
+        gids, engine = distinct(ends), self._live
+        lids = self._subgraph.local_ids(gids)
+        edges = self._graph.group.all_reduce(np.array([engine.num_in_edges(lids)]), "sum")
+        return self._affects(gids, lambda name: engine.state(name)[lids], int(edges[0]))
+
+    def _collected(self, stats: Any) -> Result:
+        engine = self._live
+        return self._collects(self._subgraph, _Left(engine.left(), engine.aggregates), stats)
+
+
+def _seen(graph: Graph, gids: NDArray[np.int64]) -> NDArray[np.int64]:
+    from sigps.engine.partition.subgraph import seen_ids
+
+    return seen_ids(graph, gids)
