@@ -384,6 +384,8 @@ def _kernels(
         "mark_among_ranks",
         "tell_keys_thread_mapped",
         "take_slots_thread_mapped",
+        "take_keys_thread_mapped",
+        "number_among_ranks",
     )
     return {name: module.kernel(name) for name in names}
 

@@ -10,6 +10,10 @@ what a batch needs is known where the target of an edge is:
   they send. So the lease of all ranks begins with marks in bits, and nothing crosses before its first superstep.
 
 Hosts meet once a batch, once for each round, and once more before the lease.
+
+Where edges add nothing to keys, vertices are numbered as on one GPU, before the first batch with deletes, and those
+that lost their numbers before the next one: each rank numbers what it can, and then on from ghosts that their owners
+numbered, until none has any.
 """
 
 from __future__ import annotations
@@ -39,7 +43,10 @@ from sigps.kernels.cuda.abi import structure
 __all__ = ["GpuRankedLiveEngine"]
 
 _THERE = structure("GhostsThere").dtype
+_ORDERS = structure("Orders").dtype
 _MOST_RANKS = structure("Live").dtype["told_first"].shape[0]
+_ARRAYS = "keys", "first_keys", "sent", "told", "numbers", "told_numbers"
+_NO_NUMBER, _MOST_NUMBER = 0xFFFFFFFF, 1 << 31
 
 
 class GpuRankedLiveEngine(GpuLiveEngine):
@@ -59,6 +66,7 @@ class GpuRankedLiveEngine(GpuLiveEngine):
     _num_ghosts: NDArray[np.int64]  # of each rank
     _most_ghosts: NDArray[np.int64]
     _num_slots: NDArray[np.int64]  # for each rank
+    _next_number = 1
     _step_launched: tuple[str, tuple[Any, ...]] | None
 
     def __init__(
@@ -164,19 +172,15 @@ class GpuRankedLiveEngine(GpuLiveEngine):
             drops_repeats: See there.
         """
         self._has_deletes = has_deletes
+        if has_deletes and not self._adds:
+            self._number_together()
         self.follow_ends(inserts, deletes, drops_loops=drops_loops, drops_repeats=drops_repeats)
 
     def go_on(self, inserts: EdgeChanges, deletes: EdgeChanges, spending: Spending) -> StatsLog | None:
-        """Go on to the next fixed point; None where deleted edges part what holds itself up, or it costs too much."""
-        self.refused = ""
-        if self._has_deletes and not self._adds:
-            self.refused = (
-                "on several GPUs vertices are trimmed only where edges add to keys: a batch has deletes"
-            )
-            return None
+        """Go on to the next fixed point; None where it costs too much, or cannot be done."""
         engine, live = self._engine, self._live
-        live["told_first"][: self._told_begins.size] = self._told_begins
-        live["told_last"][: self._told_begins.size] = self._told_begins
+        nothing = np.zeros_like(self._told_begins)
+        self._set_told(nothing, nothing)
         cost = self._trim(spending.left // TRIMMING) if self._has_deletes else 0
         if cost is None:
             return None
@@ -235,15 +239,43 @@ class GpuRankedLiveEngine(GpuLiveEngine):
             now = facts[:, 4:]
             if facts[:, 1].any():
                 return None
-            begins = self._told_begins
             if (now == before).all():
-                live["told_first"][: begins.size] = begins
-                live["told_last"][: begins.size] = begins + now[:, rank]
+                self._set_told(np.zeros_like(self._told_begins), now[:, rank])
                 return cost + int(facts[:, 3].sum()) // PULL_GAIN
-            live["told_first"][: begins.size] = begins + before[:, rank]
-            live["told_last"][: begins.size] = begins + now[:, rank]
+            self._set_told(before[:, rank], now[:, rank])
             before = now
         raise AssertionError("a vertex is trimmed once")
+
+    def _set_told(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> None:
+        """Let kernels read what each rank has told from one number to another."""
+        begins, live = self._told_begins, self._live
+        live["told_first"][: begins.size], live["told_last"][: begins.size] = begins + first, begins + last
+
+    def _number_together(self) -> None:
+        """Number vertices that have no number, from the fixed point of before and its rows. Collective."""
+        import cupy
+
+        live, exchange = self._live, self._exchange
+        live["batch"] = self._batches.batch
+        if not self._has_numbers or self._next_number > _MOST_NUMBER:
+            self._numbers.fill(_NO_NUMBER)
+            self._has_numbers, self._next_number = True, 1
+        self._engine.wait_for_hosts()  # others clear numbers of ghosts here
+        self._orders.fill(0)
+        before = np.zeros((exchange.size, exchange.size), dtype=np.int64)
+        blocks, step = num_blocks(self._native.gpu, self._num_owned), 0
+        while True:
+            given = live, np.uint32(min(step, 2)), np.uint32(self._next_number)
+            self._kernels["number_among_ranks"].launch(blocks, THREADS, given, cooperative=True)
+            found = cupy.asnumpy(self._orders).view(_ORDERS)[0]
+            told = found["num_told"][: exchange.size].astype(np.int64)
+            facts = exchange.gather(np.array([int(found["next"]), *told]))
+            self._next_number = max(self._next_number, int(facts[:, 0].max()))
+            now = facts[:, 1:]
+            if step and (now == before).all():
+                return
+            self._set_told(before[:, exchange.rank], now[:, exchange.rank])
+            before, step = now, step + 1
 
     def _step(self, name: str, *given: Any) -> Any:
         """Launch a kernel of going on, and return what the batch came to so far."""
@@ -268,7 +300,7 @@ class GpuRankedLiveEngine(GpuLiveEngine):
     def _tell(self, *, tells_all: bool) -> None:
         """Write keys to the ranks that have ghosts. Does not wait: others read them after hosts have met."""
         self._launch_plain("tell_keys_thread_mapped", self._num_owned, np.uint32(tells_all))
-        copy_within(self._all_keys[: self._num_owned], self._keys)
+        self._launch_plain("take_keys_thread_mapped", self._num_owned)
 
     def _agree(self) -> None:
         self.obstacle = self._agreed(self.obstacle)
@@ -282,11 +314,10 @@ class GpuRankedLiveEngine(GpuLiveEngine):
 
     def _end_run(self) -> None:
         super()._end_run()
-        copy_within(self._all_keys[: self._num_owned], self._keys)
         self._tell(tells_all=True)
 
     def _number(self, *, anew: bool = False) -> None:
-        """Number nothing: deletes get a full run where numbers would be asked for."""
+        """Number nothing now: see `follow_batch`."""
 
     def _made(self) -> GpuPeerEngine:
         engine = GpuPeerEngine(
@@ -362,22 +393,27 @@ class GpuRankedLiveEngine(GpuLiveEngine):
         self._slots, self._copies, self._bounds = layout.lids, layout.copies, layout.bounds
         self._slot_bounds = cupy.asnumpy(layout.bounds).astype(np.int64)
         self._told_begins = ghosts.listed[:-1].astype(np.int64)
-        sizes = [n * key.itemsize, n * key.itemsize, n, 4 * max(1, int(ghosts.listed[-1]))]
+        listed = 4 * max(1, int(ghosts.listed[-1]))
+        of_numbers = (0, 0) if self._adds else (4 * n, listed)
+        sizes = [n * key.itemsize, n * key.itemsize, n, listed, *of_numbers]
         offsets = np.cumsum([0, *(-(-size // 256) * 256 for size in sizes)]).tolist()
         buffers = self._key_buffers
         buffers.make(offsets[-1], exchange)
-        self._all_keys, self._first_keys, self._all_sent, self._told = (
-            array_at(buffers.own.data + at, size // np.dtype(kind).itemsize, np.dtype(kind))
-            for at, size, kind in zip(offsets, sizes, (key, key, np.uint8, np.uint32), strict=False)
+        kinds = map(np.dtype, (key, key, np.uint8, np.uint32, np.uint32, np.uint32))
+        self._all_keys, self._first_keys, self._all_sent, self._told, self._numbers, self._told_numbers = (
+            array_at(buffers.own.data + at, size // kind.itemsize, kind)
+            for at, size, kind in zip(offsets, sizes, kinds, strict=False)
         )
         begins = np.stack([ghosts.num_hot, ghosts.hot[:-1], ghosts.cold[:-1], ghosts.listed[:-1]], axis=1)
-        gathered = exchange.gather(np.array([*offsets[:4], *begins.ravel()], dtype=np.int64))
+        gathered = exchange.gather(np.array([*offsets[:-1], *begins.ravel()], dtype=np.int64))
         there = np.zeros(exchange.size, dtype=_THERE)
         for part, address, row in zip(there, buffers.addresses, gathered, strict=True):
-            part["keys"], part["first_keys"], part["sent"], part["trimmed"] = address + row[:4]
-            *lids, listed = row[4:].reshape(exchange.size, 4)[exchange.rank].tolist()
+            for name, at in zip(_ARRAYS, row.tolist(), strict=False):
+                part[name] = address + at
+            *lids, first_listed = row[len(_ARRAYS) :].reshape(exchange.size, 4)[exchange.rank].tolist()
             part["num_hot"], part["first_hot"], part["first_cold"] = lids
-            part["trimmed"] += 4 * listed
+            part["told"] += 4 * first_listed
+            part["told_numbers"] += 4 * first_listed
         self._there = cupy.asarray(there.view(np.uint8))
 
     def _fill_live(self) -> None:
@@ -386,6 +422,7 @@ class GpuRankedLiveEngine(GpuLiveEngine):
         for name, array in (
             ("keys", self._all_keys), ("ghosts_there", self._there), ("slot_bounds", self._bounds),
             ("slots", self._slots), ("copies", self._copies), ("told", self._told),
+            ("told_numbers", self._told_numbers),
         ):  # fmt: skip
             live[name] = array.data.ptr
         live["num_ranks"], live["rank"] = exchange.size, exchange.rank

@@ -39,6 +39,8 @@ __device__ void reset_told(const Live &live) {
       uint32_t ghost = live.told[k];
       live.keys[ghost] = first_key_of(live, ghost);
       live.fates[ghost] = UNSEEN;
+      if (!SIGPS_ADDS)
+        live.numbers[ghost] = NO_NUMBER;
     }
 }
 
@@ -164,6 +166,17 @@ __device__ void list_unnumbered(const Live &live, bool anew) {
   }
 }
 
+// Tells the ranks that have a vertex as a ghost its number. By one thread.
+__device__ inline void tell_number(const Live &live, uint32_t v,
+                                   uint32_t number) {
+  for_ghosts_of(live, v,
+                [&](uint32_t rank, const GhostsThere &there, uint32_t lid) {
+                  uint32_t at = atomicAdd(&live.orders->num_told[rank], 1u);
+                  there.told[at] = lid;
+                  there.told_numbers[at] = number;
+                });
+}
+
 // Numbers listed vertices whose key is their own, and those beside one that has
 // a number and their key; queues them.
 __device__ void begin_numbers(const Live &live, const ChangingRows &incoming,
@@ -172,6 +185,7 @@ __device__ void begin_numbers(const Live &live, const ChangingRows &incoming,
   auto number = [&](uint32_t v, uint32_t found) {
     live.numbers[v] = found;
     live.queues[0][atomicAdd(&live.orders->num_queued, 1u)] = v;
+    tell_number(live, v, found);
   };
   auto is_own = [&](uint32_t v) {
     return !is_better(key_of(live, v), first_key_of(live, v));
@@ -212,27 +226,48 @@ __device__ void begin_numbers(const Live &live, const ChangingRows &incoming,
 
 // Numbers those that have none beside vertices of their key, and queues them.
 __device__ void number_neighbours(const Live &live,
-                                  const ChangingRows &outgoing, uint32_t first,
-                                  uint32_t last, uint32_t next) {
+                                  const ChangingRows &outgoing,
+                                  const uint32_t *numbered, uint32_t count,
+                                  uint32_t next) {
   auto number = [&](uint32_t v, uint32_t i) {
     uint32_t t = outgoing.ends[outgoing.begins[v] + i];
     if (live.numbers[t] == NO_NUMBER && key_of(live, t) == key_of(live, v) &&
-        atomicCAS(&live.numbers[t], NO_NUMBER, next) == NO_NUMBER)
+        atomicCAS(&live.numbers[t], NO_NUMBER, next) == NO_NUMBER) {
       live.queues[0][atomicAdd(&live.orders->num_queued, 1u)] = t;
+      tell_number(live, t, next);
+    }
   };
-  for (uint32_t k = first + first_warp(); k < last; k += num_warps()) {
-    uint32_t v = live.queues[0][k], degree = outgoing.degrees[v];
+  for (uint32_t k = first_warp(); k < count; k += num_warps()) {
+    uint32_t v = numbered[k], degree = outgoing.degrees[v];
     if (degree > MANY || !has_sent(live, v))
       continue;
     for (uint32_t i = lane(); i < degree; i += 32)
       number(v, i);
   }
-  for (uint32_t k = first + blockIdx.x; k < last; k += gridDim.x) {
-    uint32_t v = live.queues[0][k], degree = outgoing.degrees[v];
+  for (uint32_t k = blockIdx.x; k < count; k += gridDim.x) {
+    uint32_t v = numbered[k], degree = outgoing.degrees[v];
     if (degree <= MANY || !has_sent(live, v))
       continue;
     for (uint32_t i = threadIdx.x; i < degree; i += blockDim.x)
       number(v, i);
+  }
+}
+
+// Numbers on from those that are queued from `first` on; returns what is above
+// all numbers then.
+__device__ uint32_t number_on(const Live &live, uint32_t first, uint32_t next,
+                              uint32_t &generation) {
+  Orders *orders = live.orders;
+  for (;;) {
+    wait_for_all(&orders->barrier, generation);
+    uint32_t last = orders->num_queued;
+    wait_for_all(&orders->barrier, generation);
+    next++;
+    if (first == last)
+      return next;
+    number_neighbours(live, live.batch.sides[0], live.queues[0] + first,
+                      last - first, next);
+    first = last;
   }
 }
 
@@ -405,6 +440,48 @@ extern "C" __global__ void __launch_bounds__(256, 4)
     atomicAdd(&counts->num_sent_edges, edges);
 }
 
+// On several ranks, in the place of `find_numbers`: lists vertices that have no
+// number (step 0), numbers what it can of them (1), and numbers on from ghosts
+// that their owners numbered in the launch before (2), as long as there are
+// any. `next` is above all numbers of all ranks, and then in `orders`.
+extern "C" __global__ void __launch_bounds__(256, 4)
+    number_among_ranks(const __grid_constant__ Live live, uint32_t step,
+                       uint32_t next) {
+  if (SIGPS_ADDS)
+    return;
+  Orders *orders = live.orders;
+  const Batch &batch = live.batch;
+  uint32_t generation = load_acquire(&orders->barrier.generation);
+  if (step == 0) {
+    for (uint32_t v = first_thread(); v < live.num_rows; v += num_threads()) {
+      if (live.numbers[v] != NO_NUMBER)
+        continue;
+      live.listed[atomicAdd(&orders->num_listed, 1u)] = v;
+      for_ghosts_of(live, v,
+                    [&](uint32_t, const GhostsThere &there, uint32_t lid) {
+                      there.numbers[lid] = NO_NUMBER;
+                    });
+    }
+    return;
+  }
+  uint32_t first = step == 1 ? 0 : orders->num_queued;
+  if (step == 1) {
+    begin_numbers(live, batch.sides[batch.num_sides - 1], next);
+  } else {
+    for (uint32_t rank = 0; rank < live.num_ranks; rank++)
+      for (uint32_t k = live.told_first[rank] + first_thread();
+           k < live.told_last[rank]; k += num_threads())
+        live.numbers[live.told[k]] = live.told_numbers[k];
+    wait_for_all(&orders->barrier, generation); // all know where it begins
+    for (uint32_t rank = 0; rank < live.num_ranks; rank++)
+      number_neighbours(live, batch.sides[0], live.told + live.told_first[rank],
+                        live.told_last[rank] - live.told_first[rank], next);
+  }
+  next = number_on(live, first, next, generation);
+  if (first_thread() == 0)
+    orders->next = next;
+}
+
 // Tells the other ranks the keys of vertices that they have as ghosts, where
 // these are others than at the fixed point before; `tells_all`: of all, and
 // what superstep 0 left.
@@ -449,6 +526,21 @@ extern "C" __global__ void __launch_bounds__(256)
     there.keys[lid] = key_of(live, v);
     there.first_keys[lid] = first_key_of(live, v);
     there.sent[lid] = live.sent[v];
+    if (!SIGPS_ADDS)
+      there.numbers[lid] = live.numbers[v];
+  }
+}
+
+// Takes the keys of a fixed point; those that are others lose their numbers.
+extern "C" __global__ void __launch_bounds__(256)
+    take_keys_thread_mapped(const __grid_constant__ Live live) {
+  const Key *now = static_cast<const Key *>(live.states[live.key]);
+  for (uint32_t v = first_thread(); v < live.num_rows; v += num_threads()) {
+    if (now[v] == live.keys[v])
+      continue;
+    live.keys[v] = now[v];
+    if (!SIGPS_ADDS)
+      live.numbers[v] = NO_NUMBER;
   }
 }
 
@@ -466,17 +558,7 @@ extern "C" __global__ void __launch_bounds__(256, 4)
   list_unnumbered(live, anew);
   wait_for_all(&orders->barrier, generation);
   begin_numbers(live, batch.sides[batch.num_sides - 1], next);
-  uint32_t first = 0;
-  for (;;) {
-    wait_for_all(&orders->barrier, generation);
-    uint32_t last = orders->num_queued;
-    wait_for_all(&orders->barrier, generation);
-    next++;
-    if (first == last)
-      break;
-    number_neighbours(live, batch.sides[0], first, last, next);
-    first = last;
-  }
+  next = number_on(live, 0, next, generation);
   if (first_thread() == 0) {
     orders->next = next;
     orders->num_listed = orders->num_queued = 0;

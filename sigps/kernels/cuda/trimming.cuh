@@ -36,6 +36,7 @@ struct Orders {
   uint32_t next;       // above all numbers
   uint32_t num_listed; // zeros between launches, as the next is
   uint32_t num_queued;
+  uint32_t num_told[MOST_RANKS]; // numbered vertices, by rank with ghosts
   Barrier barrier;
 };
 
@@ -43,7 +44,9 @@ struct Orders {
 struct GhostsThere {
   Key *keys, *first_keys; // as of Live
   uint8_t *sent;
-  uint32_t *trimmed; // [slots for it] those that were trimmed, in any order
+  uint32_t *numbers; // where edges add nothing to keys
+  uint32_t *told;    // [slots for it] those that were trimmed, in any order, or
+  uint32_t *told_numbers;                  // got these numbers
   uint32_t num_hot, first_hot, first_cold; // as of Peer
 };
 
@@ -81,7 +84,8 @@ struct Live {
   const uint32_t *slot_bounds;     // [ranks + 1]
   uint32_t *slots;                 // vertices, or NOT_FOUND
   uint32_t *copies;                // [rows, ranks - 1] slots, or NOT_FOUND
-  const uint32_t *told; // ghosts that their owners trimmed; of each rank from
+  const uint32_t *told; // ghosts that their owners trimmed, or numbered; of
+  const uint32_t *told_numbers; // each rank from the first to the last
   uint32_t told_first[MOST_RANKS], told_last[MOST_RANKS];
   uint32_t num_ranks, rank; // 0: there are no others
 };
@@ -214,18 +218,27 @@ __device__ inline uint32_t lid_there(const GhostsThere &there, uint32_t slot) {
                               : there.first_cold + slot - there.num_hot;
 }
 
-// Tells the ranks that have ghosts of a vertex that it was trimmed. By one
-// thread.
-__device__ inline void tell_trimmed(const Live &live, uint32_t v) {
+// Calls visit(rank, there, lid) for each rank that has a vertex as a ghost.
+template <class Visit>
+__device__ inline void for_ghosts_of(const Live &live, uint32_t v,
+                                     Visit visit) {
   for (uint32_t i = 0; i + 1 < live.num_ranks; i++) {
     uint32_t slot = live.copies[uint64_t(v) * (live.num_ranks - 1) + i];
     if (slot == NOT_FOUND)
       continue;
     uint32_t rank = i < live.rank ? i : i + 1;
     const GhostsThere &there = live.ghosts_there[rank];
-    uint32_t at = atomicAdd(&live.batch.counts->num_told[rank], 1u);
-    there.trimmed[at] = lid_there(there, slot - live.slot_bounds[rank]);
+    visit(rank, there, lid_there(there, slot - live.slot_bounds[rank]));
   }
+}
+
+// Tells them that it was trimmed. By one thread.
+__device__ inline void tell_trimmed(const Live &live, uint32_t v) {
+  for_ghosts_of(live, v,
+                [&](uint32_t rank, const GhostsThere &there, uint32_t lid) {
+                  uint32_t *count = &live.batch.counts->num_told[rank];
+                  there.told[atomicAdd(count, 1u)] = lid;
+                });
 }
 
 __device__ inline void queue_dependent(const Live &live,
@@ -300,7 +313,8 @@ __device__ inline bool are_equal(const void *a, const void *b, uint32_t v,
 }
 
 // Finds what those that `begin` queues held up, and what these held up, and so
-// on; returns how many vertices are listed, or NOT_FOUND where it cost too much.
+// on; returns how many vertices are listed, or NOT_FOUND where it cost too
+// much.
 template <class Begin>
 __device__ uint32_t trim_from(const Live &live, const ChangingRows &incoming,
                               uint32_t &generation, Begin begin) {
@@ -347,8 +361,7 @@ __device__ uint32_t trim_on(const Live &live, const ChangingRows &incoming,
     if (first_thread() == 0)
       counts->num_expanding[0] = counts->num_expanding[1] = 0;
     for (uint32_t rank = 0; rank < live.num_ranks; rank++) // for round 0
-      expand(live, live.batch.sides[0], ~0u,
-             live.told + live.told_first[rank],
+      expand(live, live.batch.sides[0], ~0u, live.told + live.told_first[rank],
              live.told_last[rank] - live.told_first[rank], true);
   });
 }
