@@ -144,7 +144,7 @@ def library_of(parts: Sequence[str], macros: Mapping[str, Any]) -> ctypes.CDLL:
         return ctypes.CDLL(str(Path(folder) / "kernels.so"))
 
 
-_TAKEN = r'#include "((?:packed_rows|rmat|changing_rows|trimming|trees).cuh)"'
+_TAKEN = r'#include "((?:packed_rows|rmat|changing_rows|trimming|live|trees).cuh)"'
 
 
 def _included(file: str) -> list[str]:

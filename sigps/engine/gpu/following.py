@@ -380,12 +380,6 @@ def _kernels(
         "begin_again",
         "find_numbers",
         "compare_states_thread_mapped",
-        "trim_among_ranks",
-        "mark_among_ranks",
-        "tell_keys_thread_mapped",
-        "take_slots_thread_mapped",
-        "take_keys_thread_mapped",
-        "number_among_ranks",
     )
     return {name: module.kernel(name) for name in names}
 

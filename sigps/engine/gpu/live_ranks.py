@@ -18,13 +18,15 @@ numbered, until none has any.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.device.cuda import fits
+from sigps.account import spent_on
+from sigps.device.cuda import Gpu, Kernel, Module, fits
 from sigps.device.transfers import copy_within
 from sigps.engine.cpu.following import EdgeChanges
 from sigps.engine.cpu.spending import Spending
@@ -33,6 +35,7 @@ from sigps.engine.exchange import Exchange
 from sigps.engine.gpu.columns import array_at
 from sigps.engine.gpu.edited_rows import THREADS, num_blocks
 from sigps.engine.gpu.engine import GpuProgram
+from sigps.engine.gpu.following import live_macros
 from sigps.engine.gpu.live import AT_A_TIME, MOST_STAMP, ROUND, SUPERSTEP, TRIMMING, GpuLiveEngine
 from sigps.engine.gpu.peer_buffers import give_back, taken_buffers
 from sigps.engine.gpu.peers import GpuPeerEngine
@@ -266,7 +269,7 @@ class GpuRankedLiveEngine(GpuLiveEngine):
         blocks, step = num_blocks(self._native.gpu, self._num_owned), 0
         while True:
             given = live, np.uint32(min(step, 2)), np.uint32(self._next_number)
-            self._kernels["number_among_ranks"].launch(blocks, THREADS, given, cooperative=True)
+            self._rank_kernels["number_among_ranks"].launch(blocks, THREADS, given, cooperative=True)
             found = cupy.asnumpy(self._orders).view(_ORDERS)[0]
             told = found["num_told"][: exchange.size].astype(np.int64)
             facts = exchange.gather(np.array([int(found["next"]), *told]))
@@ -291,11 +294,11 @@ class GpuRankedLiveEngine(GpuLiveEngine):
         name, given = self._step_launched
         self._live["batch"] = self._batches.batch
         blocks = num_blocks(self._native.gpu, max(32 * self._size, int(self._live["num_words"]) // 8))
-        self._kernels[name].launch(blocks, THREADS, (self._live, *given), cooperative=True)
+        self._rank_kernels[name].launch(blocks, THREADS, (self._live, *given), cooperative=True)
 
     def _launch_plain(self, name: str, num_items: int, *given: Any) -> None:
         blocks = num_blocks(self._native.gpu, num_items)
-        self._kernels[name].launch(blocks, THREADS, (self._live, *given))
+        self._rank_kernels[name].launch(blocks, THREADS, (self._live, *given))
 
     def _tell(self, *, tells_all: bool) -> None:
         """Write keys to the ranks that have ghosts. Does not wait: others read them after hosts have met."""
@@ -356,6 +359,9 @@ class GpuRankedLiveEngine(GpuLiveEngine):
         self._most_ghosts = self._num_ghosts + np.array(graph.numbering.spare)
         self._num_slots = np.array([lids.size for lids in subgraph.halo])
         super()._lay_out()
+        weight = "uint8" if self._column is None else graph.incoming.column(self._column).dtype.name
+        given = self._key_type, weight, self._takes_min, self._column is not None, self._adds
+        self._rank_kernels = _kernels(self._native.gpu, *given)
 
     def _point(self) -> None:
         super()._point()
@@ -426,3 +432,23 @@ class GpuRankedLiveEngine(GpuLiveEngine):
         ):  # fmt: skip
             live[name] = array.data.ptr
         live["num_ranks"], live["rank"] = exchange.size, exchange.rank
+
+
+@functools.cache
+@spent_on("compile")
+def _kernels(
+    gpu: Gpu, key: str, weight: str, takes_min: bool, has_column: bool, adds: bool
+) -> dict[str, Kernel]:
+    from sigps.device.linking import link_kernel
+
+    macros = live_macros(key, weight, takes_min, has_column, adds, 0)
+    module = Module(link_kernel("live_ranks", gpu.arch, macros))
+    names = (
+        "trim_among_ranks",
+        "mark_among_ranks",
+        "tell_keys_thread_mapped",
+        "take_slots_thread_mapped",
+        "take_keys_thread_mapped",
+        "number_among_ranks",
+    )
+    return {name: module.kernel(name) for name in names}
