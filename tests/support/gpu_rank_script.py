@@ -22,7 +22,7 @@ from master_programs import Fading, Letters
 from send_programs import Flood, FloodSum
 from ways import assert_same, by_size
 
-from sigps import Aggregator, Checkpoint, Graph, Shared, State, Vertex, generate, load, run, run_many
+from sigps import Aggregator, Checkpoint, Graph, Shared, State, Vertex, generate, load, run, run_many, stream
 from sigps.apps import (
     BFS,
     SCC,
@@ -604,6 +604,56 @@ def many_too_large(transport: str, _: str) -> None:
     if world().rank == 0:
         np.testing.assert_array_equal(found["level"], judges["level"])
     tell("one at a time")
+
+
+def live_graph(name: str, group: Any) -> Graph:
+    """Return a graph for streams: meshes, hubs, directed edges, weights of 0 and fractions."""
+    draw = np.random.default_rng(len(name))
+    if name == "kronecker":
+        return generate("rmat", scale=12, weights="random", group=group)
+    if name == "grid":
+        return generate("grid", rows=90, columns=70, weights="random", group=group)
+    ends = (5000 * draw.random((2, 20_000)) ** (6 if name == "hubs" else 1)).astype(int)
+    kinds = {"directed": [1, 2, 9], "hubs": [5], "zeros": [0, 0, 1], "fractions": [0.5, 1e-20, 3.0]}
+    weights = draw.choice(kinds[name], 20_000)
+    return Graph.from_edges(*ends, weights, vertices=range(5000), directed=name == "directed", group=group)
+
+
+def streams(transport: str, turn: str) -> None:
+    """Let streams follow batches on all ranks, whole results and parts; compare with runs on graphs built anew."""
+    group, count = world(), 0
+    for name in ("kronecker", "grid", "directed", "hubs", "zeros", "fractions"):
+        for program, field in ((SSSP(source=0), "distance"), (WCC(), "component")):
+            if isinstance(program, WCC) and name == "directed":
+                continue
+            graph = live_graph(name, group)
+            whole = live_graph(name, Alone()) if group.rank == 0 else None
+            draw, n = np.random.default_rng(int(turn)), graph.num_vertices
+            gathers = count % 3 > 0
+            how: dict[str, Any] = {"device": "cuda", "transport": transport, "gather": gathers}
+            with stream(program, graph, guard="incremental", asynchronous=False, **how) as live:
+                for size in (1, 40, 3, 1000, 1, 300):
+                    inserts = *draw.integers(0, n, (2, size)), draw.choice([1, 2, 5], size)
+                    at = draw.integers(0, n - 70, size)
+                    step = 70 if name == "grid" else 1
+                    deletes = np.append(at, 0), np.append(at + step, step)
+                    result = live.apply(inserts=inserts, deletes=deletes)
+                    assert result.path == "incremental", result.why
+                    parts = group.all_gather([result.ids.tolist(), result[field].tolist()])
+                    changed = group.all_gather(result.changed_ids.tolist())
+                    if whole is None:
+                        continue
+                    before = run(program, whole, device="cpu", asynchronous=False)
+                    whole = whole.apply(inserts, deletes)
+                    judge = run(program, whole, device="cpu", asynchronous=False)
+                    used = parts[:1] if gathers else parts
+                    found = {v: value for ids, values in used for v, value in zip(ids, values, strict=True)}
+                    assert found == dict(zip(judge.ids.tolist(), judge[field].tolist(), strict=True)), name
+                    moved = judge.ids[before[field] != judge[field]].tolist()
+                    told = changed[:1] if gathers else changed
+                    assert set(moved) <= {v for ids in told for v in ids}, name
+                    count += 1
+    tell(f"{count} batches followed")
 
 
 def tell(text: str) -> None:

@@ -110,6 +110,11 @@ def test_many_runs_are_shared_out(ranks: int, mpirun: str) -> None:
     assert "one at a time" in run_script(mpirun, ranks, "many_too_large", "peer", "")
 
 
+@pytest.mark.parametrize(("ranks", "turn"), [(2, 0), (2, 1), (3, 2)])
+def test_streams_go_on(ranks: int, turn: int, mpirun: str) -> None:
+    assert "66 batches followed" in run_script(mpirun, ranks, "streams", "peer", str(turn))
+
+
 def test_many_supersteps(mpirun: str) -> None:
     assert "300 supersteps" in run_script(mpirun, 2, "supersteps", "peer", "300")
 
