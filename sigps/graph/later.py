@@ -3,10 +3,14 @@
 A stream whose rows follow on a device needs no rows here. So its versions hold their batches, and the version that the
 first of them follows. Batches of versions that nothing holds any more are applied as one: what they delete one after
 the other is deleted at once, and of what they insert the edges that no later one of them deletes.
+
+On several ranks whatever applies batches is collective: all of them read rows of the same version, or none. So there
+batches before the one that is read are applied as one, whatever holds their versions.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import weakref
 from collections.abc import Sequence
@@ -56,18 +60,26 @@ class LaterGraph(Graph):
             newer._apply_now()
         return newer
 
+    def note_num_edges(self, num_edges: int) -> None:
+        """Take note of how many edges there are, so that these are told without the rows."""
+        if "_pending" in self.__dict__:
+            self.__dict__["_num_edges"] = num_edges
+
     def column_types(self) -> dict[str, np.dtype[Any]]:
         """See `Graph.column_types`."""
         return self._types
 
     def _apply_now(self) -> None:
-        with _lock:
+        # On several ranks it is collective, so that one thread of each comes here, and ranks may be threads.
+        with _lock if self.group.size == 1 else contextlib.nullcontext():
             if "_pending" in self.__dict__:
                 self.__dict__["_pending"].settle()
 
 
 def _read_changed(name: str) -> Any:
     def read(self: LaterGraph) -> Any:
+        if name == "num_edges" and "_num_edges" in self.__dict__:
+            return self.__dict__["_num_edges"]
         self._apply_now()
         return getattr(self, name)  # of a Graph
 
@@ -107,7 +119,7 @@ class _Pending:
             at = at.before
         graph, waiting = at, list[_Pending]()
         for pending in reversed(chain):
-            version = pending.graph()
+            version = pending.graph() if graph.group.size == 1 or pending is self else None
             if version is None:
                 waiting.append(pending)
                 continue

@@ -11,14 +11,17 @@ from numpy.typing import NDArray
 
 from sigps.errors import DeviceError
 from sigps.graph.graph import Graph
+from sigps.graph.later import LaterGraph
 from sigps.graph.versions.apply import stored_edges
-from sigps.graph.versions.batch import Changes
+from sigps.graph.versions.batch import Changes, as_changes
 from sigps.graph.versions.row_changes import RowChanges, distinct
+from sigps.group import together
 from sigps.job.guard import Affected, Guard, allowance, refusal
 from sigps.job.live_run import LaterIds
 from sigps.job.on_ranks import OnRanks
 from sigps.job.preparing import Prepared
 from sigps.job.result import Result
+from sigps.job.updates import Updates
 
 if TYPE_CHECKING:
     from sigps.compiler.proofs.incremental import Incremental
@@ -87,19 +90,54 @@ class GpuRankedRun(OnRanks):
         self._full_messages = stats.num_messages + engine.full_cost
         return self._collected(stats)
 
+    def laid_by(self, before: Graph, batch: Updates, guard: Guard) -> Graph | None:
+        """Return the version after a batch, whose rows here follow when they are read; None where it is applied first.
+
+        Args:
+            before: The version that was followed last.
+            batch: The batch.
+            guard: A user's own is asked about numbers of the graph.
+
+        Raises:
+            GraphError: If the batch is wrong.
+        """
+        others = batch.vertices is not None or batch.delete_vertices is not None
+        if others or not isinstance(guard, str):
+            return None
+        ids, group, types = before.ids, before.group, self._made.graph.column_types()
+        new, old = together(
+            lambda: (
+                as_changes(batch.inserts, "inserts", types).copied(),
+                as_changes(batch.deletes, "deletes", types).copied(),
+            ),
+            group,
+        )
+        named = ids.to_gids(np.concatenate([new.sources, new.targets])) if new.size else np.zeros(1)
+        if old.columns or named.min() < 0:
+            return None
+        self._given = new, old
+        return LaterGraph.after(before, new, old)
+
+    def follow_ends(self, newer: Graph, guard: Guard) -> str:
+        """Take the edges of a version that `laid_by` returned; return as `follow` does."""
+        return self._follow(newer, *self._given, guard)
+
     def follow(self, newer: Graph, guard: Guard) -> str:
         """Take the edges of a newer version; return why it gets a full run, empty where it does not."""
-        from sigps.engine.cpu.following import EdgeChanges
-
         given = newer.update.given
         assert given is not None
-        if given.deletes.columns:
+        return self._follow(newer, given.inserts, given.deletes, guard)
+
+    def _follow(self, newer: Graph, inserts: Changes, deletes: Changes, guard: Guard) -> str:
+        from sigps.engine.cpu.following import EdgeChanges
+
+        if deletes.columns:
             return self._laid_out_anew(
                 newer, "a batch deletes edges by their columns, so rows are laid out anew"
             )
         deleted, inserted = (
-            self._ending_here(newer, edges, inserts=inserts)
-            for edges, inserts in ((given.deletes, False), (given.inserts, True))
+            self._ending_here(edges, inserts=are_new)
+            for edges, are_new in ((deletes, False), (inserts, True))
         )
         engine = self._live
         if not engine.take_ghosts(inserted.rows, self._assignment.owner_of, lambda gids: _seen(newer, gids)):
@@ -110,11 +148,11 @@ class GpuRankedRun(OnRanks):
         sources, targets = self._by_lid(deleted)
         is_here = sources >= 0
         old = EdgeChanges(sources[is_here], targets[is_here], {})
-        report = newer.report
+        report = self._made.graph.report
         engine.follow_batch(
             new,
             old,
-            has_deletes=given.deletes.size > 0,
+            has_deletes=deletes.size > 0,
             drops_loops=report.self_loops_policy == "drop",
             drops_repeats=report.duplicates_policy == "drop",
         )
@@ -170,7 +208,6 @@ class GpuRankedRun(OnRanks):
         if self._engine is not None:
             self._engine.close()
             self._engine = None
-            self._graph.derived("partitions", dict).clear()
 
     def _lay_out(self) -> None:
         from sigps.engine.contract import RunContext
@@ -208,10 +245,11 @@ class GpuRankedRun(OnRanks):
             engine.begin(name, subgraph.of_owned(values))
         self._engine = engine
 
-    def _ending_here(self, newer: Graph, edges: Changes, *, inserts: bool) -> RowChanges:
+    def _ending_here(self, edges: Changes, *, inserts: bool) -> RowChanges:
         """Return the edges as stored whose targets are this rank's, by gids."""
-        stored, _, _ = stored_edges(newer, newer.ids, edges, inserts=inserts)
-        return stored.at(self._assignment.owner_of(stored.ends) == newer.group.rank)
+        like = self._made.graph  # whose vertices and rules all these versions have
+        stored, _, _ = stored_edges(like, like.ids, edges, inserts=inserts)
+        return stored.at(self._assignment.owner_of(stored.ends) == like.group.rank)
 
     def _by_lid(self, edges: RowChanges) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         engine = self._live
@@ -226,6 +264,8 @@ class GpuRankedRun(OnRanks):
 
     def _collected(self, stats: Any) -> Result:
         engine = self._live
+        if isinstance(self._graph, LaterGraph):
+            self._graph.note_num_edges(engine.num_edges_everywhere)
         return self._collects(self._subgraph, _Left(engine.left(), engine.aggregates), stats)
 
 

@@ -17,6 +17,7 @@ from sigps.job.collect import collect
 from sigps.job.guard import Affected, Guard
 from sigps.job.preparing import Prepared
 from sigps.job.result import Result
+from sigps.job.updates import Updates
 
 if TYPE_CHECKING:
     from sigps.compiler.proofs.incremental import Incremental
@@ -61,6 +62,14 @@ class OnRanks(ABC):
     @abstractmethod
     def follow(self, newer: Graph, guard: Guard) -> str:
         """Take the edges of a newer version; return why it gets a full run, empty where it does not."""
+
+    def laid_by(self, before: Graph, batch: Updates, guard: Guard) -> Graph | None:
+        """Return as `LiveRun.laid_by`: None, so that batches are applied here first."""
+        return None
+
+    def follow_ends(self, newer: Graph, guard: Guard) -> str:
+        """Take the edges of a version that `laid_by` returned; return as `follow` does."""
+        raise AssertionError("batches are applied here first")
 
     @abstractmethod
     def go_on(self, guard: Guard) -> Result | None:

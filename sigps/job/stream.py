@@ -41,6 +41,7 @@ class LiveResult(Result):
         """What the batch did to the graph; None of the first result.
 
         On a GPU the batch is applied here when this is first read: O(batch), and the edges of the rows that it touches.
+        On several that is collective, as is to read rows of `Stream.graph`.
         """
         if isinstance(self._update, Graph):
             self._update = self._update.update
@@ -216,7 +217,7 @@ class Stream:
         if window is not None:
             batch, step = window.widened(batch, graph)
         live, newer = self._live, None
-        if isinstance(live, LiveRun) and window is None and self._missing == "count":
+        if live is not None and window is None and self._missing == "count":
             newer = live.laid_by(graph, batch, self._guard)
         if isinstance(live, LiveRun) and newer is None:
             live.note(graph, batch)
@@ -314,7 +315,7 @@ class Stream:
     def _follow_ends(self, newer: Graph) -> LiveResult:
         """Follow a version whose batch is applied here later."""
         live = self._live
-        assert isinstance(live, LiveRun)
+        assert live is not None
         return self._gone_on(live, live.follow_ends(newer, self._guard), newer, newer)
 
     def _gone_on(self, live: LiveRun | OnRanks, why: str, newer: Graph, update: Any) -> LiveResult:

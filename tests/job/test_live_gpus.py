@@ -16,8 +16,11 @@ from thread_group import ThreadGroup, run_ranks
 
 import sigps
 from sigps import Graph, Updates, Vertex
-from sigps.apps import SSSP, WCC
-from sigps.engine.gpu import placement
+from sigps.apps import BFS, SSSP, WCC
+from sigps.device.linking import link_kernel
+from sigps.engine.gpu import following, live, live_ranks, placement
+from sigps.graph.later import LaterGraph
+from sigps.job import guard
 
 FIELDS = {"SSSP": "distance", "WCC": "component", "BFS": "level"}
 
@@ -184,3 +187,162 @@ def test_components_part_and_join(ranks: int) -> None:
         batches.append(Updates((*new, np.ones(new.shape[1])), tuple(ends[:, gone])))
     told = assert_batches(WCC(), first, batches, ranks, guard="incremental")
     assert {path for path, _ in told} == {"incremental"}
+
+
+def chain(n: int, **more: Any) -> Callable[..., Graph]:
+    return lambda **o: Graph.from_edges(
+        range(n - 1), range(1, n), np.ones(n - 1), vertices=range(n), **more, **o
+    )
+
+
+@pytest.mark.parametrize("program", [SSSP(source=0), WCC()])
+def test_each_rank_keeps_its_part(program: Vertex, ranks: int) -> None:
+    """Rows on the hosts wait until all ranks read them, and results stay as they were."""
+    field = FIELDS[type(program).__name__]
+    first = chain(40, directed=False)
+    batches = [(([0], [20], [1.0]), None), (None, ([20, 7], [0, 8])), (([3, 3], [30, 31], [2.0, 2.0]), None)]
+
+    def of(group: ThreadGroup) -> Any:
+        graph, found = first(group=group), []
+        how: dict[str, Any] = {"device": "cuda", "transport": "peer", "gather": False}
+        with sigps.stream(program, graph, guard="incremental", asynchronous=False, **how) as live:
+            for inserts, deletes in batches:
+                result = live.apply(inserts=inserts, deletes=deletes)
+                assert type(live.graph) is LaterGraph
+                found.append((result, live.graph.num_edges, result.changed_ids.tolist()))
+            assert type(live.graph) is LaterGraph
+            assert result.update.inserted == 2
+            assert type(live.graph) is Graph
+            rows = live.graph.to_arrow().to_pydict()
+        values = [(result.ids.tolist(), result[field].tolist()) for result, *_ in found]
+        return values, [count for _, count, _ in found], [ids for *_, ids in found], rows
+
+    found = run_ranks(ranks, of)
+    graph, before = first(), sigps.run(program, first(), device="python")[field]
+    for k, (inserts, deletes) in enumerate(batches):
+        graph = graph.apply(inserts, deletes)
+        expected = sigps.run(program, graph, device="python")[field]
+        told = {v: x for values, *_ in found for v, x in zip(*values[k], strict=True)}
+        assert told == dict(enumerate(expected.tolist()))
+        assert sorted(v for _, _, changed, _ in found for v in changed[k]) == (
+            np.flatnonzero(before != expected).tolist()
+        )
+        assert [counts[k] for _, counts, *_ in found] == [graph.num_edges] * ranks
+        before = expected
+    edges = [
+        dict(zip(zip(r["source"], r["target"], strict=True), r["weight"], strict=True)) for *_, r in found
+    ]
+    judge = graph.to_arrow().to_pydict()
+    assert {k: w for part in edges for k, w in part.items()} == dict(
+        zip(zip(judge["source"], judge["target"], strict=True), judge["weight"], strict=True)
+    )
+
+
+def test_more_ghosts_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranks, n = use_ranks(monkeypatch, 2, spare=2), 80
+    monkeypatch.setattr(placement, "_SPARE", 1 << 30)
+    batches = [
+        Updates(([0, 1], [n - 1, n - 2], [1.0, 1.0])),
+        Updates((range(9), range(n - 9, n), np.full(9, 2.0))),
+        Updates(([2], [n - 20], [0.5]), ([0], [1])),
+    ]
+    told = assert_batches(SSSP(source=0), chain(n), batches, ranks, guard="incremental")
+    assert [path for path, _ in told] == ["incremental", "full", "incremental"]
+    assert "than there is room for" in told[1][1]
+
+
+def test_what_costs_too_much_is_given_up_by_all(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Supersteps or rounds of trimming, on ranks that have none themselves, too."""
+    monkeypatch.setattr(live, "_BEGIN", 0)
+    monkeypatch.setattr(guard, "_LEAST", 0)
+    for name, cost in (("SUPERSTEP", 1), ("ROUND", 5), ("AT_A_TIME", 2)):
+        monkeypatch.setattr(live, name, cost)
+        monkeypatch.setattr(live_ranks, name, cost)
+
+    def first(**options: Any) -> Graph:
+        return sigps.generate("grid", rows=12, columns=12, weights="random", **options)
+
+    draw, batches = np.random.default_rng(3), []
+    for size in (1, 30, 1, 60, 2, 90):
+        at = draw.integers(0, 143, size)
+        batches.append(Updates((*draw.integers(0, 144, (2, 4)), draw.integers(1, 256, 4)), (at, at + 1)))
+    told = assert_batches(SSSP(source=0), first, batches, ranks)
+    assert {path for path, _ in told} == {"incremental", "full"}
+    assert all("needed more than" in why for path, why in told if path == "full")
+
+
+@pytest.mark.parametrize("choice", [{"field": "distance", "below": 3, "fraction": 0.3}, "function", "full"])
+def test_guards(choice: Any, ranks: int) -> None:
+    asked = []
+
+    def is_far(found: Any) -> bool:
+        asked.append((found.ids.tolist(), found.edges, found.num_edges))
+        return bool(found.ids.min() > 2)
+
+    batches = [Updates(([5], [7], [1.0])), Updates(([0], [1], [0.5]))]
+    given = is_far if choice == "function" else choice
+    told = assert_batches(SSSP(source=0), chain(10), batches, ranks, guard=given)
+    assert [path for path, _ in told] == ["full" if choice == "full" else "incremental", "full"]
+    if choice == "function":
+        assert sorted(asked) == sorted([([7], 2, 10), ([1], 2, 11)] * ranks)
+
+
+def test_numbers_below_0_are_refused_by_all(ranks: int) -> None:
+    batches = [Updates(([5], [7], [1.0])), Updates(([3], [8], [-1.0])), Updates(([1], [9], [0.5]))]
+    told = assert_batches(SSSP(source=0), chain(10), batches, ranks, guard="incremental")
+    assert [path for path, _ in told] == ["incremental", "full", "full"]
+    assert all("below 0" in why for _, why in told[1:])
+
+
+def test_edges_are_deleted_by_their_columns(ranks: int) -> None:
+    def first(**options: Any) -> Graph:
+        return Graph.from_edges(
+            [0, 0, 1, 2], [1, 1, 2, 3], [1.0, 2.0, 1.0, 1.0], vertices=range(9), **options
+        )
+
+    batches = [Updates(None, ([0], [1], [1.0])), Updates(([0], [3], [0.5]), ([1], [2]))]
+    told = assert_batches(SSSP(source=0), first, batches, ranks, guard="incremental")
+    assert [path for path, _ in told] == ["full", "incremental"]
+    assert "by their columns" in told[0][1]
+
+
+@pytest.mark.parametrize(
+    ("program", "why", "transport"),
+    [
+        (BFS(source=0), "built for monotone programs", "peer"),
+        (WCC(), "do not follow in both directions", "peer"),
+        (SSSP(source=0), "write into each other's memory", "mpi"),
+    ],
+)
+def test_what_several_gpus_do_not_follow_runs_in_full(
+    program: Any, why: str, transport: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranks = 2
+    host_streams.use_host_for_streams(monkeypatch, ranks if transport == "peer" else 1)
+    first, batches = chain(12), [Updates(([0], [5], [1.0])), Updates(None, ([0], [1]))]
+    found = streamed(program, first, batches, ranks, transport=transport)[0]
+    graph = first()
+    for batch, (result, path, told, _) in zip(batches, found, strict=True):
+        graph = graph.apply(batch.inserts, batch.deletes)
+        expected = sigps.run(program, graph, device="python")
+        field = next(iter(expected.fields))
+        assert result[field].tolist() == expected[field].tolist()
+        assert path == "full"
+        assert why in told
+
+
+def test_streams_one_after_another_take_the_same_memory(ranks: int) -> None:
+    for _ in range(3):
+        told = assert_batches(
+            SSSP(source=0), chain(30), [Updates(([0], [9], [1.0]))], ranks, guard="incremental"
+        )
+        assert [path for path, _ in told] == ["incremental"]
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@pytest.mark.parametrize(
+    "of", [("float64", "float32", True, True, True), ("int64", "uint8", False, False, False)]
+)
+def test_kernels_link(of: Any, arch: str) -> None:
+    pytest.importorskip("cuda.core", reason="needs cuda-core: pip install 'sigps[cuda-link]'")
+    assert b"trim_among_ranks" in link_kernel("live_ranks", arch, following.live_macros(*of, 0))

@@ -297,8 +297,8 @@ class GpuFollowingEngine:
 
     @functools.cached_property
     def _order(self) -> NDArray[np.int64]:
-        """The local id on the host of each on the device."""
-        lids = self._engine._graph.numbering.lids_on_host
+        """The local id on the host of each owned vertex on the device."""
+        lids = self._engine._graph.numbering.owned_on_host
         order = np.empty(lids.size, dtype=np.int64)
         order[lids] = np.arange(lids.size)
         return order

@@ -63,6 +63,9 @@ class GpuRankedLiveEngine(GpuLiveEngine):
         has_witnesses: See there.
         patience: As `GpuPeerEngine`'s.
         agree: Returns the first of all ranks' texts that is not empty, or an empty one. Collective.
+
+    Attributes:
+        num_edges_everywhere: Edges of all ranks, as the last run or going on found them.
     """
 
     _engine: GpuPeerEngine
@@ -191,12 +194,15 @@ class GpuRankedLiveEngine(GpuLiveEngine):
         live["senders"], live["records"] = engine._lease["sent"][parity], engine._lease["records"][parity]
         found = self._step("mark_among_ranks")
         facts = self._exchange.gather(
-            np.array([bool(self.obstacle), int(found["num_listed"]), int(found["num_sent_edges"])])
+            np.array(
+                [bool(self.obstacle), self._num_edges, int(found["num_listed"]), int(found["num_sent_edges"])]
+            )
         )
         if facts[:, 0].any():
             self._agree()
             return None
-        edges = int(facts[:, 2].sum())
+        self.num_edges_everywhere = int(facts[:, 1].sum())
+        edges = int(facts[:, 3].sum())
         if not spending.take(cost + edges):
             return None
         self._changes = bool(found["num_listed"] or edges)
@@ -307,6 +313,7 @@ class GpuRankedLiveEngine(GpuLiveEngine):
 
     def _agree(self) -> None:
         self.obstacle = self._agreed(self.obstacle)
+        self.num_edges_everywhere = int(self._exchange.gather(np.array([self._num_edges])).sum())
 
     def _note_first(self, states: list[Any]) -> None:
         super()._note_first(states)
