@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from sigps.job.result import Result
 
-__all__ = ["changed_ids"]
+__all__ = ["LaterIds", "changed_ids"]
 
 
 def changed_ids(before: Result, after: Result) -> NDArray[Any]:
@@ -31,3 +32,16 @@ def changed_ids(before: Result, after: Result) -> NDArray[Any]:
         same[at] &= equal.reshape(equal.shape[0], -1).all(axis=1) if equal.ndim > 1 else equal
     changed: NDArray[Any] = after.ids[~same]
     return changed
+
+
+class LaterIds:
+    """Ids that are found when they are first read."""
+
+    def __init__(self, find: Callable[[], NDArray[Any]]) -> None:
+        self._find: Callable[[], NDArray[Any]] | None = find
+
+    def read(self) -> NDArray[Any]:
+        """Return them."""
+        if self._find is not None:
+            self._found, self._find = self._find(), None
+        return self._found

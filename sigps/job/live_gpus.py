@@ -16,8 +16,8 @@ from sigps.graph.versions.apply import stored_edges
 from sigps.graph.versions.batch import Changes, as_changes
 from sigps.graph.versions.row_changes import RowChanges, distinct
 from sigps.group import together
+from sigps.job.changed_ids import LaterIds
 from sigps.job.guard import Affected, Guard, allowance, refusal
-from sigps.job.live_run import LaterIds
 from sigps.job.on_ranks import OnRanks
 from sigps.job.preparing import Prepared
 from sigps.job.result import Result

@@ -15,6 +15,7 @@ from sigps.graph.graph import Graph
 from sigps.graph.ids import Ids
 from sigps.graph.versions.batch import Changes, as_changes
 from sigps.graph.versions.row_changes import distinct
+from sigps.job.changed_ids import LaterIds
 from sigps.job.guard import Affected, Guard, allowance, refusal
 from sigps.job.preparing import Prepared, prepared, turned
 from sigps.job.result import Result
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from sigps.engine.gpu.following import GpuFollowingEngine
     from sigps.job.on_ranks import OnRanks
 
-__all__ = ["LaterIds", "LiveFields", "LiveRun", "live_run"]
+__all__ = ["LiveFields", "LiveRun", "live_run"]
 
 _MOST_VERTICES = 1 << 32
 """Of a graph on several ranks where rounds go on: they name vertices of all ranks by 32 bits."""
@@ -555,19 +556,6 @@ def _live_rows(graph: Graph, program: Vertex) -> LiveRows:
         inward = EdgeList(begins, ends, columns, stops)
     assert version.touched is not None
     return LiveRows(outward, inward, version.touched)
-
-
-class LaterIds:
-    """Ids that are found when they are first read."""
-
-    def __init__(self, find: Callable[[], NDArray[Any]]) -> None:
-        self._find: Callable[[], NDArray[Any]] | None = find
-
-    def read(self) -> NDArray[Any]:
-        """Return them."""
-        if self._find is not None:
-            self._found, self._find = self._find(), None
-        return self._found
 
 
 class LiveFields(Mapping[str, NDArray[Any]]):

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from sigps.errors import ConfigError, SigpsError
 from sigps.graph.graph import Graph
-from sigps.job.changed_ids import changed_ids
+from sigps.job.changed_ids import LaterIds, changed_ids
 from sigps.job.guard import Guard, check_guard
-from sigps.job.live_run import LaterIds, LiveFields, LiveRun, live_run
+from sigps.job.live_run import LiveFields, LiveRun, live_run
 from sigps.job.on_ranks import OnRanks
 from sigps.job.result import Result
 from sigps.job.run import run
