@@ -5,10 +5,10 @@
 
 Each rank keeps its part of the results. A stream takes batches of random edges, inserted or deleted, on a grid near the
 corner that is far from the source, one after another; a batch is over when all ranks have its result. Where it goes
-on, `host_ms` is what it waits for the graph on the hosts (`graph.apply`, several ranks), `rows_ms` the change of rows
-and ghosts, `going_on_ms` trimming and supersteps. Then batches of one edge get full runs (`full_ms`), and `run_ms` is
-`sigps.run` on the first graph, laid out already. Medians, the first batch of a stream not counted. Prints a row at a
-time, and writes a JSON file.
+on, on several ranks, `host_ms` is what the graph on the hosts takes, `rows_ms` the change of rows and ghosts (the
+device not waited for); `going_on_ms` is all that waits: rows, trimming and supersteps. Batches of one edge get full
+runs besides (`full_ms`), and `run_ms` is `sigps.run` on the first graph, laid out already. Medians, the first batch of
+a stream not counted. Prints a row at a time, and writes a JSON file.
 """
 
 from __future__ import annotations
@@ -104,6 +104,8 @@ def watch() -> None:
     """Take the time of what a batch of a stream consists of."""
     for kind, name, what in (
         (Graph, "apply", "host_ms"),
+        (GpuRankedRun, "laid_by", "host_ms"),
+        (GpuRankedRun, "follow_ends", "rows_ms"),
         (GpuRankedRun, "follow", "rows_ms"),
         (GpuRankedRun, "go_on", "going_on_ms"),
         (LiveRun, "go_on", "going_on_ms"),
