@@ -39,6 +39,9 @@ from sigps.job.streaming import decide_streaming
 
 SUPERSTEPS = 12
 WAYS = ["auto", "bulk", "rows"]
+BY_PAGES = "pages"
+"""A further way: as `auto`, but with `asynchronous=True`."""
+
 MOST_SECONDS = 1.0
 """Of supersteps of a search in one way, after which it is not repeated again."""
 
@@ -92,7 +95,7 @@ def arguments() -> argparse.Namespace:
     )
     options.add_argument("--kept", type=float, nargs="+", default=[0, 0.125, 0.5], help="shares")
     options.add_argument("--kept-of-searches", type=float, nargs="+", help="of these; all by default")
-    options.add_argument("--ways", nargs="+", default=WAYS, help="of searches")
+    options.add_argument("--ways", nargs="+", default=WAYS, choices=[*WAYS, BY_PAGES], help="of searches")
     options.add_argument("--repeats", type=int, default=5)
     options.add_argument("--folder", help="where stores are written")
     options.add_argument("--output", type=Path, help="the JSON file")
@@ -201,7 +204,9 @@ def measure_search(
     program, expected = PROGRAMS[work](graph), dict[str, Any]()
     row: dict[str, Any] = {"graph": name, "work": work, "kept": kept}
     for way in ways:
-        asked = {"stream": "always", "transfer": way}
+        asked: dict[str, Any] = {"stream": "always", "transfer": way}
+        if way == BY_PAGES:
+            asked |= {"transfer": "auto", "asynchronous": True}
         limit = least + int(kept * bytes_of_pages(program, graph))
         begin = time.perf_counter()
         found = sigps.run(program, graph, device="cuda", device_memory=limit, **asked)
@@ -221,9 +226,9 @@ def measure_search(
         row[f"{way}_ms"] = round(1e3 * float(np.median(times)), 2)
         row[f"{way}_megabytes"] = round(sum(s.bytes_read for s in stats) / 1e6, 1)
         row[f"{way}_memory"] = memory_of(limit)
-        row["supersteps"] = len(stats)
+        row["supersteps"] = max(len(stats), row.get("supersteps", 0))
         print(f"  {way} {row[f'{way}_ms']} ms", flush=True)
-    if len(ways) == len(WAYS):
+    if {*WAYS} <= {*ways}:
         row["auto_over_best"] = round(row["auto_ms"] / min(row["bulk_ms"], row["rows_ms"]), 2)
     if {"auto", "bulk"} <= {*ways}:
         row["bulk_over_auto"] = round(row["bulk_ms"] / row["auto_ms"], 1)

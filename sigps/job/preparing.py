@@ -174,10 +174,11 @@ def prepared(
         threads=threads_of_ranks, rank=graph.group.rank, rank_on_host=manager.rank_on_host,
         are_alike=len(set(devices)) == 1,
     )  # fmt: skip
-    if streams and asynchronous is True and device == "cuda":
-        raise ConfigError(
-            "asynchronous=True is not built for edges that are streamed to a GPU. Use device='cpu', or leave it out"
-        )
+    settles_pages = streams is not None and asynchronous is True and device == "cuda"
+    if settles_pages:
+        given_there = {"checkpoint": checkpoint is not None, "resume": resume, "deterministic": deterministic}
+        of_pages = {"transfer": transfer != "auto", "host_memory": host_memory is not None}
+        _check_settled_pages(derived, graph, given_there, of_pages)
     if streams is not None and graph.group.rank == 0:
         log.info("streaming: %s", streams)
     if streams is None:
@@ -197,7 +198,7 @@ def prepared(
         deterministic,
         resume,
         schedule,
-        without_barriers=asynchronous is True,
+        without_barriers=asynchronous is True and not settles_pages,
     )
     asked = "cpu" if streams and device != "cuda" else device
     spec, why = choose_engine(asked, derived, graph, facts, rank_on_host=manager.rank_on_host)
@@ -332,6 +333,38 @@ def check_without_barriers(
             f"{program.name} cannot run with asynchronous=True and deterministic=True {where}: rounds between which "
             f"records cross or are saved change the order of its blocks. Leave deterministic out. {instead}"
         )
+
+
+def _check_settled_pages(
+    program: VertexProgram | None, graph: Graph, options: Mapping[str, bool], of_pages: Mapping[str, bool]
+) -> None:
+    """Check that a program can run with `asynchronous=True` along edges that are streamed to a GPU.
+
+    Args:
+        program: The program.
+        graph: What it runs on.
+        options: Whether those were given that do not go with it.
+        of_pages: Whether those were that do not go with paths whose pages are taken by what waits in them.
+    """
+    assert program is not None
+    assert program.asynchronous is not None
+    where, instead = "along edges that are streamed to a GPU", "Use device='cpu', or asynchronous='auto'"
+    if program.asynchronous.factor is None:
+        if program.path_lengths is None or graph.directed:
+            raise ConfigError(
+                f"{where} asynchronous=True is built for declared contractions, and for shortest paths in undirected "
+                f"graphs. {instead}"
+            )
+        options = {**options, **of_pages}
+    elif not program.sends_together:
+        raise ConfigError(
+            f"{program.name} cannot run with asynchronous=True {where}: its vertices do not all send in each "
+            f"superstep. {instead}"
+        )
+    if graph.group.size > 1:
+        raise ConfigError(f"asynchronous=True is built for one rank {where}. {instead}")
+    if refused := [name for name, value in options.items() if value]:
+        raise ConfigError(f"{refused[0]}= does not go with asynchronous=True {where}. {instead}")
 
 
 def _check_tiles(device: str, why: str, schedule: str, direction: str) -> None:

@@ -27,6 +27,7 @@ from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.device import cuda, nccl, transfers
 from sigps.device.cuda import Gpu
 from sigps.engine.gpu import choice, open_loops, packed_edges, placed_edges, spilled_edges, whole_halo
+from sigps.engine.gpu import engine as gpu_engine
 from sigps.engine.gpu import graph as gpu_graph
 from sigps.engine.gpu import variant as gpu_variant
 from sigps.engine.gpu.launch import MEDIUM, NO_CLUSTER
@@ -80,6 +81,7 @@ def use_host_as_gpu(monkeypatch: pytest.MonkeyPatch, *, has_nccl: bool = False) 
     monkeypatch.setattr(
         packed_edges, "_heads_kernel", lambda gpu, is_part, is_fed: no_heads if is_fed else no_kernel
     )
+    monkeypatch.setattr(gpu_engine, "packed_path_lengths", lambda *given, **_: None)  # kernels of their own
     monkeypatch.setattr(open_loops, "word_reader", lambda gpu, address: lambda: 0)
     monkeypatch.setattr(transfers, "_fill_words", _fill_words)
     monkeypatch.setattr(spilled_edges, "Spilled", _Spilled)

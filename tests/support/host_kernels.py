@@ -27,6 +27,7 @@ _one_at_a_time = threading.Lock()
 _DEVICE = r"""
 template <class T> static T __ldcg(const T *at) { take_turns(); return *at; }
 static uint32_t of_lane(uint32_t lane) { return exchanged[threadIdx.x / 32 * 32 + lane]; }
+static void __threadfence() { take_turns(); }
 static bool __any_sync(uint32_t lanes, bool value) { return __ballot_sync(lanes, value) != 0; }
 static uint32_t __reduce_max_sync(uint32_t, uint32_t value) {
   exchanged[threadIdx.x] = value;
@@ -64,7 +65,6 @@ inline void wait_for_all(Barrier *, uint32_t &generation) { generation++; __sync
 
 _OF_HOST = """
 template <class T> static T __ldcv(const T *at) { return *at; }
-static void __threadfence() {}
 namespace sigps { namespace packed {
 inline uint32_t load_from_host(const uint32_t *at) { return __atomic_load_n(at, __ATOMIC_ACQUIRE); }
 inline void store_to_host(uint32_t *at, uint32_t value) { __atomic_store_n(at, value, __ATOMIC_RELEASE); }

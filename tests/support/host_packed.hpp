@@ -149,13 +149,16 @@ struct NextSuperstep {
   SenderFilter sender_filter;
   uint32_t inbox_at;
 };
-struct ThreadCounters {};
+struct ThreadCounters { // of a turn over a page
+  uint32_t changed;
+};
+static ThreadCounters zero_counters() { return {0}; }
 static void keep_fault(const Arguments &, int64_t, uint32_t, uint32_t) {}
 static bool is_set(const uint32_t *bits, uint32_t v) {
   return bits[v / 32] >> (v % 32) & 1;
 }
 static bool run_vertex(const Lease &lease, const NextSuperstep &, uint32_t v,
-                       uint8_t, const Inbox &inbox, ThreadCounters &,
+                       uint8_t, const Inbox &inbox, ThreadCounters &counted,
                        uint32_t = 1) {
 #if SIGPS_LISTED // a number that tells lists in another order apart
   Slots all = {inbox.has};
@@ -163,7 +166,9 @@ static bool run_vertex(const Lease &lease, const NextSuperstep &, uint32_t v,
     all.words[0] = all.words[0] * 31 + lease.in.lists[at];
   lease.found[v] = {all, inbox.has};
 #else
-  lease.found[v] = inbox;
+  uint32_t had = lease.found[v].has;
+  counted.changed += had == 0; // what it computes with stays the same
+  lease.found[v] = {inbox.slots, (had & ~1u) | inbox.has};
 #endif
   lease.found[v].has += 2; // each time that it ran
   return v % 3 == 0;
@@ -172,6 +177,10 @@ static bool run_vertices(const Lease &lease, const NextSuperstep &now,
                          bool runs, uint32_t v, uint8_t status,
                          const Inbox &inbox, ThreadCounters &counted) {
   return runs && run_vertex(lease, now, v, status, inbox, counted);
+}
+static bool add_turn(const Lease &, const NextSuperstep &, ThreadCounters &,
+                     const ThreadCounters &turn, bool) {
+  return turn.changed != 0;
 }
 static uint32_t threads_of_grid() { return SIGPS_THREADS; }
 static uint32_t spread_warp() { return threadIdx.x / 32; }

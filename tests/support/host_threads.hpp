@@ -188,6 +188,9 @@ template <class T, class U> static T atomicAdd(T *at, U value) {
 static uint32_t atomicOr(uint32_t *at, uint32_t bits) {
   return replace_at(at, [&](uint32_t found) { return found | bits; });
 }
+static uint32_t atomicAnd(uint32_t *at, uint32_t bits) {
+  return replace_at(at, [&](uint32_t found) { return found & bits; });
+}
 template <class T> static T atomicMin(T *at, T value) {
   take_turns();
   return replace_at(at, [&](T found) { return min(found, value); });

@@ -32,6 +32,7 @@ from sigps.engine.gpu.launch import NO_CLUSTER
 from sigps.engine.gpu.memory_plan import MOST_SUPERSTEPS
 from sigps.engine.gpu.open_loops import wait_for_stream, watching_loops
 from sigps.engine.gpu.packed_edges import PackedEdges, PackedGraph
+from sigps.engine.gpu.packed_lengths import NOT_BY_PAGES, PackedPathLengths, packed_path_lengths
 from sigps.engine.gpu.path_lengths import GpuPathLengths, gpu_path_lengths
 from sigps.engine.gpu.placed_program import PlacedProgram, column_types
 from sigps.engine.gpu.placement import Placement
@@ -48,7 +49,7 @@ from sigps.engine.partition.edge_states import check_names
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
-from sigps.errors import DeviceError, ExchangeError
+from sigps.errors import ConfigError, DeviceError, ExchangeError
 from sigps.kernels.cuda.lease import (
     FAULT_BITS,
     FAULTED,
@@ -97,6 +98,9 @@ class GpuEngine:
         is_edited: Whether rows are going to change (`edited_rows.py`); of a partition that no other engine has.
         is_bulk: Whether all packed pages are to cross in every superstep.
         host_bytes: What packed pages may take of the host; the others stay on disk. None for no limit.
+        without_barriers: Whether a run along packed edges is to have none, on one rank: a contraction, whose vertices
+            send together, computes each page several times from the last records before it is left; path lengths are
+            found by pages in which something waits.
         schedule: What a work item is. An edge: then nothing is sent out of turn, and there is no cluster.
     """
 
@@ -105,6 +109,8 @@ class GpuEngine:
     """Whether a launch may run many supersteps."""
     detects_lost_ranks = False
     traced: list[dict[str, Any]] | None = None
+    goes_by_pages = False
+    """Whether path lengths along packed edges are found so without being asked for: until a GPU has timed it, not."""
     num_at_once = 1
     """How many runs share the GPU: this one takes its part of the blocks."""
 
@@ -126,6 +132,7 @@ class GpuEngine:
         is_edited: bool = False,
         is_bulk: bool = False,
         host_bytes: int | None = None,
+        without_barriers: bool = False,
     ) -> None:
         if subgraph.outgoing is not None:
             check_names(native.program.edge_states, subgraph.outgoing.columns)
@@ -139,10 +146,12 @@ class GpuEngine:
         self._control: Any = None
         self._arrived: Snapshot | None = None
         alone = exchange.size == 1
+        claim = native.program.asynchronous
+        self._settles = without_barriers and claim is not None and claim.factor is not None
         can_wait = asynchronous and not self._goes_by_edge and not is_bulk and host_bytes is None
         may_keep = (alone or self.has_peers) and not is_limited and not is_edited
         kept = runs_on_gpu(subgraph, native.gpu) if may_keep else {}
-        key = native.program, schedule, asynchronous, forced, stream, tiles
+        key = native.program, schedule, asynchronous, forced, stream, tiles, without_barriers
         is_kept = key in kept
         if not (is_kept if alone else may_keep and self._everywhere(is_kept)):  # else all place it anew
             placement = Placement(
@@ -161,6 +170,7 @@ class GpuEngine:
                 is_edited=is_edited,
                 is_bulk=is_bulk,
                 host_bytes=host_bytes,
+                without_barriers=self._settles,
             )
             graph = placement.graph()
             if self._is_packed or graph.spilling is not None:  # which asks each time what fits
@@ -181,7 +191,9 @@ class GpuEngine:
         self._is_answered = False
         self._order = GpuPriorityOrder(native.gpu, native.program)
         posts = native.program.delivery is Delivery.DIRECT
-        pulled = "mailbox" if posts else "edge" if self._goes_by_edge else "pull"
+        pulled = (
+            "mailbox" if posts else "edge" if self._goes_by_edge else "async" if self._settles else "pull"
+        )
         self._directions = {PULL: pulled, PUSH: "push"}
         by_host = master is not None and not (self._asks_master and master.waits)
         may_have_cluster = alone and not saves and not by_host
@@ -192,11 +204,25 @@ class GpuEngine:
             self._path_lengths = gpu_path_lengths(native.program, self._graph, native.gpu)
             if self._is_priority_form:
                 self._components = gpu_components(native.program, self._graph, native.gpu)
+        self._packed_lengths: PackedPathLengths | None = None
+        self._is_by_pages_alone = without_barriers and not self._settles
+        if self._is_by_pages_alone or (self.goes_by_pages and can_wait and alone and forced is None):
+            self._packed_lengths = packed_path_lengths(
+                native.program,
+                self._graph,
+                native.gpu,
+                self._variant.record_bytes,
+                is_asked=self._is_by_pages_alone,
+            )
+            if self._is_by_pages_alone and self._packed_lengths is None:
+                raise ConfigError(NOT_BY_PAGES)
         self._memory = self._run_memory()
         self._lease = self._memory.lease
         has_tiles, packing = self._graph.tiles is not None, self._packing
         pulls_alone = self._goes_by_edge or has_tiles or packing.pulls_alone
         self._lease["forced"] = FORCED["pull" if pulls_alone else forced]
+        if self._settles:  # what is sent is read at once
+            self._lease["records"][0] = self._lease["records"][1]
         self._lease["asks_master"] = self._asks_master
         self._lease["counts_messages"] = master is not None and master.counts_messages
         # Blocks that read packed pages, and the memory that is theirs.
@@ -288,16 +314,21 @@ class GpuEngine:
     @property
     def _waits_after_first(self) -> bool:
         """Whether superstep 0 is a launch of its own: what it sends goes another way."""
-        return self._is_priority_form or self._path_lengths is not None
+        is_at_once = self._path_lengths is not None or self._packed_lengths is not None
+        return self._is_priority_form or is_at_once
 
     def _end_at_once(self, outcome: Outcome) -> bool:
         """Find the fixed point at once, after superstep 0; return whether that was possible."""
-        memory, found = self._memory, None
+        memory, found, parity = self._memory, None, self.superstep & 1
         if self._path_lengths is not None:
-            sent = memory.array(f"sent{self.superstep & 1}", np.uint32)
-            narrow = self._variant.compiled.defines["SIGPS_ID"] == "int32_t"
-            ids = self._graph.numbering.ids(narrow=narrow)
-            found = self._path_lengths.run(memory.states, sent, ids)
+            sent = memory.array(f"sent{parity}", np.uint32)
+            found = self._path_lengths.run(memory.states, sent, self._ids)
+        elif self._packed_lengths is not None:
+            blocks, reading = self._readers
+            reader = blocks, self._lease["packed"], reading["num_read"]
+            found = self._packed_lengths.run(memory, parity, self._ids, reader)
+            if found is None and self._is_by_pages_alone:
+                raise ConfigError(NOT_BY_PAGES)
         elif self._components is not None and outcome.stats[-1].messages == self._num_edges:
             found = self._components.run(memory.states[0])
         if found is None:
@@ -306,6 +337,12 @@ class GpuEngine:
         self.superstep += 1
         self._is_priority_form = self._is_answered = False
         return True
+
+    @property
+    def _ids(self) -> Any:
+        """The ids that compute() sees, on the device."""
+        narrow = self._variant.compiled.defines["SIGPS_ID"] == "int32_t"
+        return self._graph.numbering.ids(narrow=narrow)
 
     def _read_aggregates(self) -> None:
         if self.aggregates.values:
@@ -504,7 +541,8 @@ class GpuEngine:
                     self._lease[name] = reading[name].data.ptr
             self._readers = blocks, reading
         lease = self._lease
-        lease["num_cached_records"], lease["num_cached_bits"] = cache.num_records, cache.num_bits
+        lease["num_cached_bits"] = cache.num_bits
+        lease["num_cached_records"] = 0 if self._settles else cache.num_records
         lease["num_cached_ghosts"] = cache.num_ghosts
         ending = RUNNING
         while ending in (RUNNING, NO_CAPACITY) and self.superstep < end and not self._is_time_up:

@@ -40,6 +40,7 @@ class PlacedProgram:
         has_peers: Whether GPUs write into each other's memory.
         goes_by_edge: Whether the run goes by the edge schedule.
         is_edited: Whether rows are going to change (`edited_rows.py`).
+        page_turns: How often a packed page that is open is computed at most.
     """
 
     program: VertexProgram
@@ -53,6 +54,7 @@ class PlacedProgram:
     has_peers: bool
     goes_by_edge: bool
     is_edited: bool
+    page_turns: int
     _variants: dict[tuple[VertexProgram, bool], Variant] = field(default_factory=dict)
     _shapes: dict[tuple[Variant, int, int, int], tuple[int, SharedCache]] = field(default_factory=dict)
 
@@ -71,6 +73,7 @@ class PlacedProgram:
             has_peers=placement.has_peers,
             goes_by_edge=placement.goes_by_edge,
             is_edited=placement.is_edited,
+            page_turns=placement.page_turns,
         )
 
     def variant(self, program: VertexProgram, *, has_turns: bool) -> Variant:
@@ -103,6 +106,7 @@ class PlacedProgram:
             in_pieces=self.is_edited,
             is_mesh=graph.most_out_edges <= CLUSTER_DEGREE,
             has_turns=has_turns,
+            page_turns=self.page_turns,
         )
 
     def launch_shape(self, variant: Variant, lease: Any, num_at_once: int) -> tuple[int, SharedCache]:

@@ -56,6 +56,9 @@ _ALL = 1 << 62
 _SPARE, _LEAST_SPARE = 8, 1 << 10
 """As `job/live_ranks.py` has them."""
 
+_PAGE_TURNS = 4
+"""As on CPU cores (`cpu/streamed_blocks.py`)."""
+
 _MANY = 4096
 """Bytes a vertex and edge that no run takes: where there are so many, nothing is asked."""
 
@@ -80,6 +83,7 @@ class Placement:
         is_edited: Whether rows are going to change (`edited_rows.py`).
         is_bulk: Whether all packed pages are to cross in every superstep.
         host_bytes: What packed pages may take of the host; the others stay on disk. None for no limit.
+        without_barriers: Whether a contraction has no barriers but those between sweeps over all pages.
     """
 
     program: VertexProgram
@@ -97,6 +101,7 @@ class Placement:
     is_edited: bool
     is_bulk: bool
     host_bytes: int | None = None
+    without_barriers: bool = False
 
     @property
     def is_alone(self) -> bool:
@@ -125,6 +130,11 @@ class Placement:
         may_wait = self.packing is not Packing.PART and self.can_wait
         goes_in_order = may_wait and self.program.priority_form is not None
         return self.packing is not Packing.NONE and not self.is_bulk and (stops_early or goes_in_order)
+
+    @property
+    def page_turns(self) -> int:
+        """How often a packed page that is open is computed at most."""
+        return _PAGE_TURNS if self.without_barriers else 1
 
     @property
     def column(self) -> str | None:

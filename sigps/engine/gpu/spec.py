@@ -135,7 +135,9 @@ class GpuSpec(EngineSpec):
         try:
             if options.has_peers:
                 return GpuPeerEngine(*given, patience=options.patience, **common)
-            return (GpuEngine if exchange.size == 1 else GpuStagedEngine)(*given, **common)
+            if exchange.size == 1:
+                return GpuEngine(*given, without_barriers=options.asynchronous is True, **common)
+            return GpuStagedEngine(*given, **common)
         except MemoryError as error:
             raise DeviceError(
                 f"the GPU has too little memory for this graph: {error}. "

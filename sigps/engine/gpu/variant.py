@@ -116,6 +116,7 @@ class LeaseForm:
         in_pieces: Whether every row of in-edges lies in one piece, also those that a thread takes.
         is_mesh: Whether no vertex has more out-edges than a cluster takes.
         has_turns: Whether leases end by the clock, and leave states by gid.
+        page_turns: How often a packed page that is open is computed at most; more than once without barriers.
     """
 
     has_peers: bool = False
@@ -128,6 +129,7 @@ class LeaseForm:
     in_pieces: bool = False
     is_mesh: bool = False
     has_turns: bool = False
+    page_turns: int = 1
 
     def shape(self, compiled: CudaProgram) -> Shape:
         """Return the blocks of a lease."""
@@ -149,6 +151,7 @@ class LeaseForm:
         macros = macros | (BY_EDGE if self.goes_by_edge else TILES if self.has_tiles else {})
         macros |= TILE_COLUMNS if self.has_tile_columns else {}
         macros |= self.packing.macros(compiled, has_heads=self.has_heads) | (FED if self.is_fed else {})
+        macros |= {"SIGPS_PAGE_TURNS": str(self.page_turns)} if self.page_turns > 1 else {}
         return macros | (IN_PIECES if self.in_pieces else {}) | (TURNS if self.has_turns else {})
 
 

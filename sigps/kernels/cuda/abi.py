@@ -40,6 +40,7 @@ _FILES = (
     "changed_links.cu",
     "layout.cu",
     "packed_rows.cuh",
+    "packed_lengths.cu",
 )
 
 _SCALARS = {

@@ -7,9 +7,11 @@
 // thread-mapped; every vertex has one thread that computes it. Words of bits
 // have one writer, except those at the ends of chains, which are zero before
 // and set by atomics. Pages all of whose vertices have retired stay where they
-// are. Where a pull stops early, gather_heads.cuh says which rows are wanted;
-// where messages are listed, lists_packed.cuh reads the rows, and where they
-// are grouped by key, grouped_packed.cuh.
+// are. With SIGPS_PAGE_TURNS a page that is open is computed up to so many
+// times, of a contraction whose records are written where they are read (one
+// outbox for both parities). Where a pull stops early, gather_heads.cuh says
+// which rows are wanted; where messages are listed, lists_packed.cuh reads the
+// rows, and where they are grouped by key, grouped_packed.cuh.
 
 #pragma once
 
@@ -23,6 +25,10 @@ static_assert(!SIGPS_EARLY_EXIT && !SIGPS_BY_WARP && !SIGPS_BY_TEAM &&
                   !SIGPS_WALKS,
               "what is read of a row is all of it");
 static_assert(sizeof(Slots) <= 16, "inboxes of long rows lie in shared memory");
+
+#ifndef SIGPS_PAGE_TURNS
+#define SIGPS_PAGE_TURNS 1
+#endif
 
 constexpr uint32_t LONG_ROW = SIGPS_SORTED    ? 1 << 11
                               : SIGPS_LISTED  ? 1 << 14
@@ -417,6 +423,61 @@ __device__ inline LongRows &long_rows_of_block() {
   return long_rows;
 }
 
+// Combines and computes the rows of an open page, the last one of its chain.
+// `before`: edges of the chain before it. By a block.
+template <SenderFilter FILTER, Rows ROWS>
+__device__ inline void
+gather_page(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
+            const packed::Page &open, uint32_t first, uint32_t end,
+            uint32_t before, LongRows &long_rows, bool spans,
+            ThreadCounters &counted) {
+  if (threadIdx.x == 0)
+    long_rows.has_medium = long_rows.next_chunk = long_rows.next_task = 0;
+  __syncthreads();
+  for (uint32_t v = first + spans + threadIdx.x; v < end; v += blockDim.x) {
+    uint32_t degree = lease.in.in_degrees[v];
+    if (degree > LONG_ROW && is_read<ROWS>(lease, v))
+      long_rows.rows[atomicAdd(&long_rows.count, 1)] = v;
+    else if (degree > SHORT_ROW)
+      long_rows.has_medium = 1;
+  }
+  __syncthreads();
+  if (long_rows.count > spans)
+    read_long_rows<FILTER>(lease, now, outbox, open, spans, before, long_rows);
+  if (long_rows.has_medium)
+    gather_medium_rows<FILTER, ROWS>(lease, now, outbox, open, first + spans,
+                                     end, before, &long_rows.next_task);
+  __syncthreads();
+  compute_page<FILTER, ROWS>(lease, now, outbox, open, first, end, before,
+                             long_rows, spans, counted);
+  __syncthreads();
+}
+
+#if SIGPS_PAGE_TURNS > 1
+// The same, and again and again without a row that spans pages, from records
+// that lie where they are read, until no vertex of the page changes. What is
+// counted of senders is of the first turn: they are the same in all.
+template <SenderFilter FILTER, Rows ROWS>
+__device__ inline void
+settle_page(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
+            const packed::Page &open, uint32_t first, uint32_t end,
+            uint32_t before, LongRows &long_rows, bool spans,
+            ThreadCounters &counted) {
+  for (uint32_t turn = 0; turn < SIGPS_PAGE_TURNS; turn++) {
+    ThreadCounters of_turn = zero_counters();
+    gather_page<FILTER, ROWS>(lease, now, outbox, open, first, end, before,
+                              long_rows, spans, of_turn);
+    bool has_changed = add_turn(lease, now, counted, of_turn, turn == 0);
+    if (!__syncthreads_or(has_changed))
+      break;
+    first += spans;
+    spans = false;
+    if (threadIdx.x == 0)
+      long_rows.count = 0;
+  }
+}
+#endif
+
 template <SenderFilter FILTER, Rows ROWS>
 __device__ inline void
 gather_chain(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
@@ -476,27 +537,13 @@ gather_chain(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
     }
     if (page + 1 < end_page)
       continue;
-    if (threadIdx.x == 0)
-      long_rows.has_medium = long_rows.next_chunk = long_rows.next_task = 0;
-    __syncthreads();
-    for (uint32_t v = first + spans + threadIdx.x; v < end; v += blockDim.x) {
-      uint32_t degree = lease.in.in_degrees[v];
-      if (degree > LONG_ROW && is_read<ROWS>(lease, v))
-        long_rows.rows[atomicAdd(&long_rows.count, 1)] = v;
-      else if (degree > SHORT_ROW)
-        long_rows.has_medium = 1;
-    }
-    __syncthreads();
-    if (long_rows.count > spans)
-      read_long_rows<FILTER>(lease, now, outbox, open, spans, before,
-                             long_rows);
-    if (long_rows.has_medium)
-      gather_medium_rows<FILTER, ROWS>(lease, now, outbox, open, first + spans,
-                                       end, before, &long_rows.next_task);
-    __syncthreads();
-    compute_page<FILTER, ROWS>(lease, now, outbox, open, first, end, before,
-                               long_rows, spans, counted);
-    __syncthreads();
+#if SIGPS_PAGE_TURNS > 1
+    settle_page<FILTER, ROWS>(lease, now, outbox, open, first, end, before,
+                              long_rows, spans, counted);
+#else
+    gather_page<FILTER, ROWS>(lease, now, outbox, open, first, end, before,
+                              long_rows, spans, counted);
+#endif
   }
 }
 

@@ -355,6 +355,25 @@ __device__ inline ThreadCounters zero_counters() {
   return {0, 0, 0, 0, 0, identity_totals()};
 }
 
+// Adds what a thread did in a further turn over vertices that it has counted
+// (gather_packed.cuh), or in the first. Returns whether one changed: by the
+// first aggregator, which counts them.
+__device__ inline bool add_turn(const Lease &lease, const NextSuperstep &now,
+                                ThreadCounters &counted,
+                                const ThreadCounters &turn, bool is_first) {
+  counted.ran += turn.ran;
+  counted.active += turn.active;
+  if (is_first) {
+    counted.senders += turn.senders;
+    counted.retired_edges += turn.retired_edges;
+    counted.sent_edges += turn.sent_edges;
+  }
+  if (HAS_AGGREGATES)
+    keep_fault(lease.in, now.superstep, NO_VERTEX,
+               sigps_fold(&counted.totals, &turn.totals));
+  return turn.totals.cells[0] != identity_totals().cells[0];
+}
+
 __device__ inline uint32_t thread_of_grid() {
   return blockIdx.x * blockDim.x + threadIdx.x;
 }

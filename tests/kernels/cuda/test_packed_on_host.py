@@ -108,6 +108,7 @@ def library(
     is_fed: bool = False,
     reads: str = "combined",
     sorts: bool = False,
+    page_turns: int = 1,
 ) -> ctypes.CDLL:
     is_combined = reads == "combined"
     parts = [(SUPPORT / "host_threads.hpp").read_text()]
@@ -118,6 +119,7 @@ def library(
     names += ["gather_heads", "scatter_packed"] if is_combined else []
     parts += [text_of(f"{name}.cuh") for name in names]
     macros = {"SIGPS_THREADS": THREADS, "SIGPS_HEADS": 1, "SIGPS_PACKED": packing.value}
+    macros |= {"SIGPS_PAGE_TURNS": page_turns}
     if is_fed:
         parts.insert(1, OF_HOST)
         macros |= {"SIGPS_FED": 1}
@@ -332,6 +334,22 @@ def test_messages_are_those_of_a_walk_along_all_edges(
     assert touched == np.count_nonzero(arrays["stamps"])
     assert touched <= len(pull.paged.chains)
     assert not arrays["wanted_arcs"].any()
+
+
+@pytest.mark.parametrize(("num_rows", "page_arcs"), [(90, 32), (3000, 1 << 10), (3000, 1 << 14)])
+def test_pages_are_computed_until_nothing_changes(num_rows: int, page_arcs: int) -> None:
+    """What vertices get stays the same here: so twice, but a row that spans pages."""
+    pull = drawn_pull(num_rows, page_arcs, None, ALL_SENT)
+    pull.run(library("", Packing.PULLED, page_turns=4), 0, ALL_SENT, np.zeros(1, np.uint32))
+    table = pull.paged.packed.table
+    settles = np.ones(num_rows, bool)
+    settles[[int(table.first_rows[chain[0]]) for chain in pull.paged.chains if len(chain) > 1]] = False
+    assert not settles.all() or page_arcs > 1 << 10
+    for v, row in enumerate(pull.rows):
+        runs = pull.status[v] != 2 if row.size else pull.status[v] == 0
+        times = int(runs) * (2 if settles[v] else 1)
+        assert int(pull.found[v, 0]) == runs * 2 * int(pull.records[row].sum()), v
+        assert int(pull.found[v, 1]) & 0xFFFFFFFF == (2 * times + bool(row.size) if runs else 0), v
 
 
 @pytest.mark.parametrize("sorts", [False, True])
