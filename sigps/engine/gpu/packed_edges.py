@@ -66,7 +66,6 @@ class PackedEdges:
     Attributes:
         num_resident: Words on the device.
         num_words: Words of all pages.
-        num_resident_chains: Chains of pages that are on the device as a whole, the first ones.
 
     Raises:
         GraphError: If a page is damaged, or cannot be read.
@@ -94,8 +93,6 @@ class PackedEdges:
         num_resident = int(np.searchsorted(words, resident_bytes // 4, side="right")) - 1
         self.num_resident = int(words[num_resident])
         ring = _ring_of(words, num_resident, host_bytes, rank)
-        ends = np.array([chain[-1] + 1 for chain in edges.rows.chains], dtype=np.int64)
-        self.num_resident_chains = int(np.searchsorted(ends, num_resident, side="right"))
         num_held = table.num_pages if ring is None else ring.first_page
         on_host = 4 * (int(words[num_held]) - self.num_resident)
         if on_host > available_memory():

@@ -33,9 +33,6 @@ _SHAPE = WIDE
 
 _OTHER_THREADS = 256
 
-_ROUNDS = 16
-"""How often a sweep takes the pages on the device."""
-
 _ACCOUNT, _PATHS = structure("PageAccount").dtype, structure("PagePaths").dtype
 
 
@@ -124,10 +121,6 @@ class PackedPathLengths:
         paths["rows"], paths["parents"] = packed, 0 if parents is None else parents.data.ptr
         paths["num_vertices"], paths["longest"] = n, self._labels.longest
         paths["id_bits"], paths["edge_bits"] = self._labels.id_bits, self._labels.edge_bits
-        num_resident, num_chains = self._graph.packed.num_resident_chains, int(packed["num_chains"])
-        rounds = _ROUNDS if 0 < num_resident < num_chains else 1
-        paths["num_resident"], paths["num_rounds"] = num_resident, rounds
-        paths["chains_of_round"] = -(-(num_chains - num_resident) // rounds)
         types = lengths.dtype.name, self._weight.name, ids.dtype.name
         kernels = _kernels(self._gpu, *types, types[2] if parents is None else parents.dtype.name)
         grid = max(1, min(self._gpu.num_sms * 16, -(-n // _OTHER_THREADS)))

@@ -5,10 +5,9 @@
 // A vertex whose label fell waits, as a bit. A sweep takes the pages in their
 // order and sends along those rows that wait: labels fall at once, so what a
 // page changed the pages behind it send in the same sweep, and one barrier ends
-// a sweep. Those on the device come again and again between the others; two
-// blocks may have one at once, since each bit is taken once. Pages in which
-// nothing waits stay where they are; of one with few rows that wait these are
-// read where they lie. The end is a sweep that finds nothing.
+// a sweep. Pages in which nothing waits stay where they are; of one with few
+// rows that wait these are read where they lie. The end is a sweep that finds
+// nothing.
 //
 // A label is a length, the edges of the path, and the vertex before its end,
 // from the highest bits on: the least is the shortest path, of such ones that
@@ -41,7 +40,6 @@ constexpr double LARGEST = 1.7976931348623157e308; // but infinity
 constexpr uint32_t SHORT_ROW = 32, LONG_ROW = 4096;
 constexpr uint32_t MOST_LONG_ROWS = (1 << 18) / LONG_ROW; // of a page
 constexpr int AT_ONCE = 4;
-constexpr uint32_t NO_CHAIN = 0xffffffff;
 
 // Counters that many warps increment lie in cache lines of their own.
 struct PageCount {
@@ -76,9 +74,6 @@ struct PagePaths {
   uint64_t longest; // length that is exact, and fits a label
   uint32_t num_vertices;
   uint32_t id_bits, edge_bits;
-  uint32_t num_resident;    // the first chains, which are on the device
-  uint32_t chains_of_round; // of the others
-  uint32_t num_rounds;      // of a sweep
 };
 
 __device__ inline uint64_t length_of(const PagePaths &paths, Label label) {
@@ -327,17 +322,6 @@ extern "C" __global__ void __launch_bounds__(256)
   }
 }
 
-// The chain that is drawn so-and-so-many-th in a sweep: a round has the chains
-// on the device, which cost no link, and some of the others. NO_CHAIN: none.
-__device__ inline uint32_t chain_at(const PagePaths &paths, uint32_t number) {
-  uint32_t length = paths.num_resident + paths.chains_of_round;
-  uint32_t at = number % length;
-  uint32_t chain = at + number / length * paths.chains_of_round;
-  return at < paths.num_resident         ? at
-         : chain < paths.rows.num_chains ? chain
-                                         : NO_CHAIN;
-}
-
 // Sends until nothing waits, or something is refused.
 extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
     send_pages(const __grid_constant__ PagePaths paths) {
@@ -348,8 +332,6 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
   bool clears = blockIdx.x == 0 && threadIdx.x == 0;
   uint32_t generation = load_acquire(&account->barrier.generation);
   Sweep own{paths, nullptr, 0};
-  uint32_t num_draws =
-      paths.num_rounds * (paths.num_resident + paths.chains_of_round);
   for (uint32_t sweep = 0;; sweep++) {
     uint32_t now = sweep % 3, next = (sweep + 1) % 3, num_taken = 0;
     if (clears)
@@ -360,11 +342,9 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
       if (threadIdx.x == 0)
         drawn = atomicAdd(&account->next_chain[now].value, 1u);
       __syncthreads();
-      if (drawn >= num_draws)
+      if (drawn >= paths.rows.num_chains)
         break;
-      uint32_t chain = chain_at(paths, drawn);
-      if (chain != NO_CHAIN)
-        num_taken += send_chain(own, chain);
+      num_taken += send_chain(own, drawn);
     }
     if (threadIdx.x == 0 && num_taken != 0)
       atomicAdd(&account->num_taken[now].value, num_taken);
