@@ -110,7 +110,7 @@ class GpuEngine:
     detects_lost_ranks = False
     traced: list[dict[str, Any]] | None = None
     goes_by_pages = False
-    """Whether path lengths along packed edges are found so without being asked for: they were timed on kron-25 alone."""
+    """Whether path lengths along packed edges are found so without being asked for: only kron-25 was timed."""
     num_at_once = 1
     """How many runs share the GPU: this one takes its part of the blocks."""
 
