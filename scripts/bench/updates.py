@@ -33,7 +33,7 @@ from sigps.apps import BFS, CDLP, SSSP, WCC, Triangles
 
 KINDS = ("inserts", "deletes", "both")
 MANY = 100_000
-"""Of more edges there are three batches, of inserts alone, for one program on one graph."""
+"""Of more edges there are three batches of a kind, for one program on one graph."""
 NEAR = 64
 """Rows and columns of a grid from the far corner in which edges change."""
 
@@ -47,6 +47,7 @@ def main() -> None:
     options.add_argument("--threads", type=int, default=2)
     options.add_argument("--batches", type=int, nargs="*", default=[1, 1000])
     options.add_argument("--repeats", type=int, default=9)
+    options.add_argument("--programs", nargs="*", help="names of classes; all, where there are none")
     options.add_argument("--commit", help="where there is no repository")
     options.add_argument("--output", type=Path, help="the JSON file")
     given = options.parse_args()
@@ -85,13 +86,20 @@ def measure_all(
         (BFS(source=source), "level"),
     )
     if given.device == "cuda":
-        for program, key in (*programs, (Triangles(), "triangles")):
+        for program, key in asked((*programs, (Triangles(), "triangles")), given):
             measure_on_gpu(program, key, graph, name, draw, given, table)
         return
-    for program, key in (*programs, (CDLP(), "label"), (Triangles(), "triangles")):
+    for program, key in asked((*programs, (CDLP(), "label"), (Triangles(), "triangles")), given):
         for size in given.batches:
             for kind in KINDS:
                 measure(program, key, graph, name, size, kind, draw, given, table)
+
+
+def asked(
+    programs: tuple[tuple[sigps.Vertex, str], ...], given: argparse.Namespace
+) -> list[tuple[sigps.Vertex, str]]:
+    """Return the programs that are to be timed."""
+    return [of for of in programs if not given.programs or type(of[0]).__name__ in given.programs]
 
 
 class Times:
@@ -164,7 +172,7 @@ def measure_on_gpu(
         (size, kind): [draw(size, kind, numbers) for _ in range(2 * repeats_of(size, given) + 1)]
         for size in given.batches
         for kind in KINDS
-        if size <= MANY or (kind == "inserts" and isinstance(program, SSSP) and name.startswith("kron"))
+        if size <= MANY or (isinstance(program, SSSP) and name.startswith("kron"))
     }
     times, paths = {of: Times(wait=synchronise) for of in batches}, {of: list[str]() for of in batches}
     full = Times(wait=synchronise)

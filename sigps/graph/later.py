@@ -41,12 +41,12 @@ class LaterGraph(Graph):
     _types: dict[str, np.dtype[Any]]
 
     @classmethod
-    def after(cls, before: Graph, inserts: Changes, deletes: Changes) -> Graph:
+    def after(cls, before: Graph, inserts: Changes, deletes: Changes) -> LaterGraph:
         """Return the version after a batch of edges between vertices that are there.
 
         Args:
             before: The version before.
-            inserts: Edges between its vertices; its arrays are kept.
+            inserts: Edges between its vertices; its arrays are kept, and read when it is applied.
             deletes: Ends between which all edges are deleted first, without columns; kept as well.
         """
         newer = object.__new__(cls)
@@ -56,14 +56,18 @@ class LaterGraph(Graph):
         newer._family = before._in_family()
         newer.version = newer._family.add(newer)
         newer._pending = _Pending(before, inserts, deletes, newer)
-        if newer._pending.waiting > newer._pending.most:
-            newer._apply_now()
         return newer
 
     def note_num_edges(self, num_edges: int) -> None:
         """Take note of how many edges there are, so that these are told without the rows."""
         if "_pending" in self.__dict__:
             self.__dict__["_num_edges"] = num_edges
+
+    def apply_if_many_wait(self) -> None:
+        """Apply the batch, and those before it, where more edges wait than may."""
+        pending = self.__dict__.get("_pending")
+        if pending is not None and pending.waiting > pending.most:
+            self._apply_now()
 
     def column_types(self) -> dict[str, np.dtype[Any]]:
         """See `Graph.column_types`."""

@@ -116,7 +116,9 @@ class GpuRankedRun(OnRanks):
         if old.columns or named.min() < 0:
             return None
         self._given = new, old
-        return LaterGraph.after(before, new, old)
+        newer = LaterGraph.after(before, new, old)
+        newer.apply_if_many_wait()
+        return newer
 
     def follow_ends(self, newer: Graph, guard: Guard) -> str:
         """Take the edges of a version that `laid_by` returned; return as `follow` does."""

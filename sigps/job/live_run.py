@@ -26,6 +26,7 @@ from sigps.model.vertex import Vertex
 if TYPE_CHECKING:
     from sigps.compiler.proofs.incremental import Incremental
     from sigps.device.cpu import Threads
+    from sigps.device.shared_copies import Work
     from sigps.engine.cpu.following import EdgeChanges, Following, LiveRows
     from sigps.engine.cpu.measures import LiveMeasures
     from sigps.engine.cpu.spending import Spending
@@ -74,6 +75,7 @@ class LiveRun:
         self._found, self._options = found, options
         self._graph = made.graph
         self._inserts: Any = None
+        self._to_copy: list[Work[None]] = []
         self._deletes: Any = None
         self._full_messages = 0
         self._spending: Spending | None = None
@@ -153,25 +155,65 @@ class LiveRun:
             return None
         if duplicates not in ("keep", "drop"):
             return None
-        from sigps.engine.cpu.following import EdgeChanges
         from sigps.graph.later import LaterGraph
 
         types = like.column_types()
-        new, old = as_changes(batch.inserts, "inserts", types), as_changes(batch.deletes, "deletes", types)
-        sources, targets = like.ids.to_gids(new.sources), like.ids.to_gids(new.targets)
-        if old.columns or (new.size and min(sources.min(), targets.min()) < 0):
+        new = as_changes(batch.inserts, "inserts", types, casts=False)
+        old = as_changes(batch.deletes, "deletes", types)
+        if old.columns:
             return None
-        self._inserts = EdgeChanges(sources, targets, new.columns)
-        sources, targets = like.ids.to_gids(old.sources), like.ids.to_gids(old.targets)
-        if old.size and min(sources.min(), targets.min()) < 0:
-            known = (sources >= 0) & (targets >= 0)
-            sources, targets = sources[known], targets[known]
-        self._deletes = EdgeChanges(sources, targets, {})
-        kept = [_apart(edges, ends, like.ids) for edges, ends in ((new, self._inserts), (old, self._deletes))]
+        if (kept := self._staged(new, old, types)) is None:
+            kept, self._to_copy = (new.cast(types, "inserts").copied(), old.copied()), []
+            self._inserts, self._deletes = (_by_gid(edges, like.ids) for edges in kept)
+            if self._inserts.sources.size < new.size:
+                return None
         return LaterGraph.after(before, *kept)
+
+    def _staged(
+        self, new: Changes, old: Changes, types: Mapping[str, np.dtype[Any]]
+    ) -> tuple[Changes, Changes] | None:
+        """Bring a batch to where the engine sends it from; return edges for the host, which are filled later.
+
+        Returns None where ids are not gids, some are no vertices, or a number does not fit.
+        """
+        from sigps.device.shared_copies import copying, in_parts
+        from sigps.engine.cpu.following import EdgeChanges
+        from sigps.graph.versions.taking import take_gids, take_numbers
+
+        assert self._finder is not None
+        ids = self._graph.ids
+        if not ids.is_identity:
+            return None
+        inserts, deletes, weights = self._finder.staged(new.size, old.size)
+        of_device = self._finder.column, weights.dtype
+        columns = {
+            name: weights if (name, types[name]) == of_device else np.empty(new.size, types[name])
+            for name in new.columns
+        }
+        ends = zip((new.sources, new.targets, old.sources, old.targets), (*inserts, *deletes), strict=True)
+        work = [take_gids(given, ids.num_vertices, to) for given, to in ends if given.size]
+        work += [take_numbers(values, columns[name]) for name, values in new.columns.items() if new.size]
+        taken = [part for part in work if part is not None]
+        if len(taken) < len(work) or not all(in_parts(*taken)):
+            return None
+        self._inserts = EdgeChanges(inserts[0], inserts[1], columns)
+        self._deletes = EdgeChanges(deletes[0], deletes[1], {})
+        self._to_copy = []
+
+        def kept(array: NDArray[Any]) -> NDArray[Any]:
+            own = np.empty_like(array)
+            self._to_copy.append(copying(own, array))
+            return own
+
+        of_host = {name: kept(values) if values is weights else values for name, values in columns.items()}
+        new = Changes(kept(inserts[0]), kept(inserts[1]), of_host)
+        return new, Changes(kept(deletes[0]), kept(deletes[1]))
 
     def follow_ends(self, newer: Graph, guard: Guard) -> str:
         """Take the edges of a version that `laid_by` returned; return as `follow` does."""
+        from sigps.device.shared_copies import in_parts
+        from sigps.graph.later import LaterGraph
+
         self.detach()
         assert self._finder is not None
         report = self._made.graph.report
@@ -183,6 +225,9 @@ class LiveRun:
         )
         self._graph = newer
         self._engine.widen(self._inserts)
+        in_parts(*self._to_copy)  # while the device works
+        assert isinstance(newer, LaterGraph)
+        newer.apply_if_many_wait()
         return "guard='full'" if guard == "full" else ""
 
     def follow(self, newer: Graph, guard: Guard) -> str:
@@ -325,12 +370,14 @@ class LiveRun:
         )
 
 
-def _apart(edges: Changes, by_gid: EdgeChanges, ids: Ids) -> Changes:
-    """Return edges that nobody else can change; those by gid are, and are the same where ids are gids."""
-    if not ids.is_identity or by_gid.sources.size != edges.size:
-        return edges.copied()
-    columns = {name: column.copy() for name, column in edges.columns.items()}
-    return Changes(by_gid.sources, by_gid.targets, columns)
+def _by_gid(edges: Changes, ids: Ids) -> EdgeChanges:
+    """Return those edges whose ends are vertices."""
+    from sigps.engine.cpu.following import EdgeChanges
+
+    sources, targets = ids.to_gids(edges.sources), ids.to_gids(edges.targets)
+    known = (sources >= 0) & (targets >= 0)
+    columns = {name: column[known] for name, column in edges.columns.items()}
+    return EdgeChanges(sources[known], targets[known], columns)
 
 
 def _alive(fields: weakref.ref[LiveFields] | None) -> LiveFields | None:

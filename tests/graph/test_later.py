@@ -19,9 +19,11 @@ from sigps.graph.versions.batch import as_changes
 
 def after(graph: Graph, inserts: Any, deletes: Any) -> Graph:
     types = graph.column_types()
-    return LaterGraph.after(
+    newer = LaterGraph.after(
         graph, as_changes(inserts, "inserts", types), as_changes(deletes, "deletes", types)
     )
+    newer.apply_if_many_wait()
+    return newer
 
 
 def all_of(graph: Graph) -> Any:

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 import sigps
 from sigps import Graph, State, Vertex
 from sigps.apps import BFS, CDLP, SSSP, WCC, PageRank
+from sigps.device import shared_copies
+from sigps.device.cpu import Threads
 from sigps.device.linking import link_kernel
 from sigps.engine import fixed_points
 from sigps.engine.gpu import components, edited_rows, following, live, path_lengths
-from sigps.errors import DeviceError
+from sigps.errors import DeviceError, GraphError
 from sigps.graph.later import LaterGraph
 from sigps.job import guard
 from sigps.job.live_run import live_run
@@ -197,6 +199,102 @@ def parts_and_joins(*, num_vertices: int, sizes: list[int]) -> None:
             expected = sigps.run(WCC(), graph, device="cpu")
             assert result["component"].tolist() == expected["component"].tolist()
             assert result.path == "incremental"
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@quick
+@given(histories(), st.sampled_from([(SSSP, "distance"), (WCC, "component"), (BFS, "level")]))
+def test_rows_are_taken_in_parts(history: History, of: Any) -> None:
+    kind, field = of
+    source = np.asarray(history.first().ids)[0]
+    program = WCC() if kind is WCC else kind(source=source if isinstance(source, str) else int(source))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(edited_rows, "PART", 2)
+        follow(program, history, field)
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@pytest.mark.parametrize("part", [1, 40, 512])
+@pytest.mark.parametrize("duplicates", ["keep", "drop"])
+@pytest.mark.parametrize("directed", [True, False])
+def test_rows_have_the_edges_of_a_graph_built_anew(
+    directed: bool, duplicates: Any, part: int, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(edited_rows, "PART", part)
+    monkeypatch.setattr(edited_rows, "_LEAST_ROOM", 64)
+    rows_are_those_built_anew(directed, duplicates, num_vertices=60, sizes=[1, 300, 70, 2, 500])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("duplicates", ["keep", "drop"])
+@pytest.mark.parametrize("directed", [True, False])
+def test_rows_have_the_edges_of_a_graph_built_anew_on_a_gpu(directed: bool, duplicates: Any) -> None:
+    rows_are_those_built_anew(directed, duplicates, num_vertices=30_000, sizes=[1, 200_000, 900, 400_000])
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@pytest.mark.parametrize("at", [0, 14, 29])
+def test_batches_that_threads_share_are_checked_and_kept(at: int, monkeypatch: Any) -> None:
+    threads = Threads(4)
+    monkeypatch.setattr(shared_copies, "_LEAST", 3)
+    monkeypatch.setattr(shared_copies, "shared_threads", lambda: threads)
+    draw, n = np.random.default_rng(19), 40
+    graph = Graph.from_edges(*draw.integers(0, n, (2, 90)), np.ones(90, int), vertices=range(n))
+    with sigps.stream(SSSP(source=0), graph, device="cuda") as stream:
+        for wrong in ("weight", "nothing", "source", "nothing"):
+            ends, weights = draw.integers(0, n, (2, 30)), draw.integers(1, 9, 30).astype(float)
+            gone = draw.integers(0, n, (2, 30))
+            given = ends.copy(), weights.copy(), gone.copy()
+            if wrong == "source":
+                given[2][0, at] = n + 5  # which is no vertex
+            if wrong == "weight":
+                given[1][at] = 0.5
+                with pytest.raises(GraphError, match=rf"weight\[{at}\] is 0.5"):
+                    stream.apply(inserts=(*given[0], given[1]), deletes=tuple(given[2]))
+                continue
+            kept = tuple(part.copy() for part in given)
+            result = stream.apply(inserts=(*given[0], given[1]), deletes=tuple(given[2]))
+            for part in given:
+                part[:] = 1  # nobody reads them any more
+            assert type(stream.graph) is LaterGraph
+            graph = graph.apply((*kept[0], kept[1]), tuple(kept[2]))
+            expected = sigps.run(SSSP(source=0), graph, device="cpu")
+            assert result["distance"].tolist() == expected["distance"].tolist()
+        assert stream.graph.to_arrow().to_pydict() == graph.to_arrow().to_pydict()
+
+
+def rows_are_those_built_anew(
+    directed: bool, duplicates: Any, *, num_vertices: int, sizes: list[int]
+) -> None:
+    """Insert and delete, most of it at a few vertices, and some edges twice; then look at all rows."""
+    draw, n = np.random.default_rng(17), num_vertices
+
+    def drawn_ends(size: int) -> Any:
+        return (n * draw.random((2, size)) ** 4).astype(int)
+
+    ends, weights = drawn_ends(4 * n), draw.integers(1, 100, 4 * n)
+    options: Any = {"vertices": range(n), "directed": directed, "duplicates": duplicates}
+    graph = Graph.from_edges(*ends, weights, **options)
+    edges = list(zip(*ends.tolist(), weights.tolist(), strict=True))
+    with sigps.stream(SSSP(source=0), graph, device="cuda", guard="full") as stream:
+        for i, size in enumerate(sizes):
+            new, more = drawn_ends(size), draw.integers(1, 100, size)
+            gone = [ends[:, draw.integers(0, ends.shape[1], size // 3)], None][i % 4 == 3]
+            stream.apply(inserts=(*new, more), deletes=None if gone is None else tuple(gone))
+            if gone is not None:
+                pairs = set(zip(*gone.tolist(), strict=True))
+                pairs |= set() if directed else {(t, s) for s, t in pairs}
+                edges = [edge for edge in edges if edge[:2] not in pairs]
+            edges += zip(*new.tolist(), more.tolist(), strict=True)
+            ends = np.array([[edge[0] for edge in edges], [edge[1] for edge in edges]])
+        judge = Graph.from_edges(*ends, [edge[2] for edge in edges], **options)
+        engine: Any = getattr(stream._live, "_engine")  # noqa: B009
+        outgoing = engine._engine._graph.outgoing
+        found = rows_on_the_device(stream, outgoing, "weight")
+    stored = judge.to_arrow().to_pydict()
+    expected = list(zip(stored["source"], stored["target"], stored["weight"], strict=True))
+    expected += [] if directed else [(t, s, w) for s, t, w in expected if s != t]
+    assert sorted(zip(*found, strict=True)) == sorted(expected)
 
 
 @pytest.mark.gpu
@@ -454,20 +552,22 @@ def rows_keep_their_order(*, directed: bool, num_vertices: int, sizes: list[int]
                 assert result[name].tolist() == expected[name].tolist()
 
 
-def rows_on_the_device(stream: Any) -> tuple[list[int], list[int]]:
-    """Return the rows of in-edges and their ends, by id, as a stream has them."""
+def rows_on_the_device(stream: Any, edges: Any = None, *columns: str) -> tuple[list[Any], ...]:
+    """Return the rows of in-edges, or of others, their ends, by id, and columns, as a stream has them."""
     import cupy
 
     engine: Any = getattr(stream._live, "_engine")  # noqa: B009
     lids = engine._engine._graph.numbering.lids_on_host
     gids = np.argsort(lids)
-    edges = engine._engine._graph.incoming
-    begins, degrees, ends = (
-        cupy.asnumpy(array) for array in (edges.rows.offsets, edges.rows.degrees, edges.ends)
+    edges = edges or engine._engine._graph.incoming
+    begins, degrees, ends, *values = (
+        cupy.asnumpy(array)
+        for array in (edges.rows.offsets, edges.rows.degrees, edges.ends, *map(edges.column, columns))
     )
     sizes = degrees[lids].astype(int)
     at = np.repeat(begins[lids].astype(int) - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
-    return np.repeat(np.arange(lids.size), sizes).tolist(), gids[ends[at]].tolist()
+    rows = np.repeat(np.arange(lids.size), sizes)
+    return rows.tolist(), gids[ends[at]].tolist(), *(value[at].tolist() for value in values)
 
 
 @pytest.mark.usefixtures("host_is_gpu")

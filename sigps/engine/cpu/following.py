@@ -41,13 +41,13 @@ class EdgeChanges:
     """Edges that a batch inserts, or deletes, by local ids.
 
     Attributes:
-        sources: [edges].
-        targets: [edges].
+        sources: [edges], int64; uint32 where a GPU takes all of them.
+        targets: [edges], likewise.
         columns: [edges] each, by name.
     """
 
-    sources: NDArray[np.int64]
-    targets: NDArray[np.int64]
+    sources: NDArray[Any]
+    targets: NDArray[Any]
     columns: dict[str, NDArray[Any]]
 
 

@@ -11,7 +11,7 @@ A batch crosses in one copy from pinned memory, with the counters that it begins
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.device.cuda import Gpu, Kernel, check_fits
+from sigps.device.shared_copies import copying, in_parts
 from sigps.engine.cpu.following import EdgeChanges
 from sigps.engine.gpu.placed_edges import PlacedEdges
 from sigps.kernels.cuda.abi import structure
 
-__all__ = ["THREADS", "BatchMemory", "EditedRows", "RowEdges", "num_blocks"]
+__all__ = ["PART", "THREADS", "BatchMemory", "EditedRows", "RowEdges", "num_blocks"]
 
 _ROW_SLACK = 16
 """A row gets room for one part in so many more edges when rows are copied."""
@@ -32,6 +33,8 @@ _SLACK, _LEAST_ROOM = 8, 1 << 12
 THREADS = 256
 _BLOCKS_OF_SM = 4
 _ALIGNMENT = 16
+PART = 512
+"""Edges of a long row that a warp takes."""
 
 _IDS = np.dtype(np.uint32)
 _BATCH, _COUNTS = structure("Batch").dtype, structure("LiveCounts").dtype
@@ -110,25 +113,29 @@ class EditedRows:
         """Copy all rows to arrays with room behind each, and for so many more edges behind all. Waits."""
         import cupy
 
-        rows = self.placed.rows
-        degrees = cupy.asnumpy(rows.degrees).astype(np.int64)
-        room = degrees + degrees // _ROW_SLACK
-        stops = np.cumsum(room)
-        used = int(stops[-1]) if room.size else 0
-        self.used, self._size = used, used + max(used // _SLACK, _LEAST_ROOM) + more
-        begins = np.full(rows.num_csr_rows + 1, used, dtype=np.uint64)
-        begins[: room.size] = stops - room
+        rows, num_rows = self.placed.rows, self.placed.degrees_on_host.size
+        placed, self._room = cupy.empty(rows.num_csr_rows + 1, np.uint64), cupy.empty(num_rows, np.uint32)
+        taken = cupy.zeros(1, dtype=cupy.uint64)
+        self._kernels["make_room_thread_mapped"].launch(
+            num_blocks(self._gpu, placed.size),
+            THREADS,
+            (
+                np.uint32(num_rows), np.uint32(placed.size), rows.degrees, np.uint32(_ROW_SLACK), placed, self._room,
+                taken,
+            ),
+        )  # fmt: skip
+        self.used = used = int(cupy.asnumpy(taken)[0])
+        self._size = used + max(used // _SLACK, _LEAST_ROOM) + more
         weights = self._weights
         weight_bytes = 0 if self._column is None else weights.itemsize
         check_fits({"rows with room behind them": (4 + weight_bytes) * self._size})
-        self._room = cupy.asarray(room.astype(np.uint32))
-        ends, placed = cupy.empty(self._size, dtype=cupy.uint32), cupy.asarray(begins)
+        ends = cupy.empty(self._size, dtype=cupy.uint32)
         moved = ends if self._column is None else cupy.empty(self._size, dtype=weights.dtype)
         self._kernels["copy_rows_warp_mapped"].launch(
-            num_blocks(self._gpu, room.size, 32),
+            num_blocks(self._gpu, num_rows, 32),
             THREADS,
             (
-                np.uint32(room.size), rows.offsets, rows.degrees, self.placed.ends, weights, placed, ends, moved,
+                np.uint32(num_rows), rows.offsets, rows.degrees, self.placed.ends, weights, placed, ends, moved,
             ),
         )  # fmt: skip
         self.placed.replace(
@@ -160,6 +167,7 @@ class BatchMemory:
         self.sides = sides
         self._again: Any = None
         self._pinned: Any = None
+        self._num_pinned = 0
         self._on_device: Any = None
         self.batch = np.zeros((), dtype=_BATCH)
         self.batch["num_sides"], self.batch["hub_degree"] = len(sides), hub_degree
@@ -189,6 +197,35 @@ class BatchMemory:
             if edges.weights is not None:
                 parts.append(((batch, f"{kind}_weights"), None, edges.weights, edges.weights.dtype))
         self._place(parts, [], most_removed=deletes.rows.size)
+
+    def staged(self, num_inserts: int, num_deletes: int) -> tuple[Any, Any, NDArray[Any]]:
+        """Return arrays of pinned memory; `send_ends` does not copy them, where it is given all of them.
+
+        Returns:
+            Sources and targets to insert; those to delete; weights.
+        """
+        sizes = [num_deletes, num_deletes, num_inserts, num_inserts, num_inserts]
+        *ends, (_, weights) = self._in_pinned(
+            zip(sizes, [*4 * [_IDS], self.sides[0].weight_type], strict=True)
+        )
+        arrays = [array for _, array in ends]
+        return arrays[2:], arrays[:2], weights
+
+    def _in_pinned(self, wanted: Iterable[tuple[int, np.dtype[Any]]]) -> list[tuple[int, NDArray[Any]]]:
+        """Return arrays of pinned memory of so many numbers, and where they begin, one behind the other."""
+        import cupy
+
+        begins, size = [], _COUNTS.itemsize
+        for count, kind in (given := list(wanted)):
+            begins.append(size)
+            size += _padded(count * kind.itemsize)
+        if self._num_pinned < size:
+            self._num_pinned = max(size + size // 2, 1 << 16)
+            self._pinned = cupy.cuda.alloc_pinned_memory(self._num_pinned)
+        return [
+            (begin, np.frombuffer(self._pinned, kind, count, begin))
+            for begin, (count, kind) in zip(begins, given, strict=True)
+        ]
 
     def send_ends(
         self,
@@ -237,9 +274,6 @@ class BatchMemory:
         ]
         scratch += [((batch, "new_weights"), None, kind.itemsize * num_inserts)]
         scratch += [((batch, "left_out"), None, 4 * num_inserts)]
-        num_slots = 1 << (2 * num_inserts).bit_length() if drops_repeats and num_inserts else 0
-        batch["num_slots"] = num_slots
-        scratch += [((batch, "slots"), None, 4 * num_slots)]
         parallel = 0 if drops_repeats or not num_deletes else num_deletes + _LEAST_ROOM
         self._place(parts, scratch, most_removed=max(num_deletes + parallel, removed))
 
@@ -253,7 +287,9 @@ class BatchMemory:
         """
         import cupy
 
-        batch, num_inserts = self.batch, int(self.batch["num_inserts"])
+        batch = self.batch
+        num_deletes, num_inserts = int(batch["num_deletes"]), int(batch["num_inserts"])
+        most = max(num_deletes, num_inserts)  # touched rows; and of tables, where repeats are dropped
         self._counts = np.zeros((), dtype=_COUNTS)
         batch["most_removed"] = most_removed
         scratch.append(((batch, "hole_weights"), None, self.sides[0].weight_type.itemsize * most_removed))
@@ -261,25 +297,27 @@ class BatchMemory:
             scratch += [
                 ((side, name), None, 4 * most_removed) for name in ("holes", "hole_rows", "hole_ends")
             ]
-            scratch += [((side, "grown"), None, 4 * num_inserts), ((side, "places"), None, 8 * num_inserts)]
-        size, placed, sent = _COUNTS.itemsize, [], []
-        for *notes, values, kind in parts:
-            sent.append((size, values, kind))
-            placed.append((size, notes))
-            size += -(-values.size * kind.itemsize // _ALIGNMENT) * _ALIGNMENT
+            most_parts = 2 * (int(side["size"]) + num_inserts) // PART
+            scratch += [((side, "touched"), None, 4 * most), ((side, "counts"), None, 4 * most)]
+            scratch += [((side, "places"), None, 8 * most), ((side, "parts"), None, 8 * most_parts)]
+            scratch += [((side, "slots"), None, 16 * most), ((side, "wanted"), None, 4 * num_deletes)]
+        parts = [part for part in parts if part[-2].size]
+        pinned = self._in_pinned([(values.size, kind) for *_, values, kind in parts])
+        size, placed, unsent = _COUNTS.itemsize, [], []
+        for (at, place), (*notes, values, kind) in zip(pinned, parts, strict=True):
+            placed.append((at, notes))
+            size = at + _padded(values.size * kind.itemsize)
+            if not np.may_share_memory(place, values):  # else it was staged
+                unsent.append(copying(place, values))
+        in_parts(*unsent)
         num_sent = size
         for *notes, num_bytes in scratch:
-            placed.append((size, notes))
-            size += -(-num_bytes // _ALIGNMENT) * _ALIGNMENT
+            if num_bytes:
+                placed.append((size, notes))
+                size += _padded(num_bytes)
         if self._on_device is None or self._on_device.size < size:
-            room = max(size + size // 2, 1 << 16)
-            self._pinned, self._on_device = (
-                cupy.cuda.alloc_pinned_memory(room),
-                cupy.empty(room, dtype=cupy.uint8),
-            )
-        on_host, first = np.frombuffer(self._pinned, np.uint8, num_sent), self._on_device.data.ptr
-        for at, values, kind in sent:
-            on_host[at : at + values.size * kind.itemsize].view(kind)[:] = values
+            self._on_device = cupy.empty(max(size + size // 2, 1 << 16), dtype=cupy.uint8)
+        first = self._on_device.data.ptr
         for at, notes in placed:
             for of, name in filter(None, notes):
                 of[name] = first + at
@@ -314,3 +352,7 @@ class BatchMemory:
         import cupy
 
         return cupy.asnumpy(self._on_device[: _COUNTS.itemsize]).view(_COUNTS)[0]
+
+
+def _padded(num_bytes: int) -> int:
+    return -(-num_bytes // _ALIGNMENT) * _ALIGNMENT

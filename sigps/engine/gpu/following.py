@@ -22,6 +22,7 @@ from sigps.engine.aggregates import Aggregates
 from sigps.engine.cpu.following import Arrays, EdgeChanges, LiveRows
 from sigps.engine.cpu.spending import Spending
 from sigps.engine.exchange import Exchange
+from sigps.engine.gpu import edited_rows
 from sigps.engine.gpu.device_fields import DeviceFields
 from sigps.engine.gpu.edited_rows import THREADS, BatchMemory, EditedRows, RowEdges, num_blocks
 from sigps.engine.gpu.engine import GpuEngine, GpuProgram
@@ -191,6 +192,15 @@ class GpuFollowingEngine:
         self._batches.send(new, old)
         self._is_read = False
         self._edit()
+
+    @property
+    def column(self) -> str | None:
+        """The name of the number that edges have; None where the program reads none."""
+        return self._column
+
+    def staged(self, num_inserts: int, num_deletes: int) -> tuple[Any, Any, NDArray[Any]]:
+        """Return where the next batch may be written, from where it crosses: see `BatchMemory.staged`."""
+        return self._batches.staged(num_inserts, num_deletes)
 
     def follow_ends(
         self, inserts: EdgeChanges, deletes: EdgeChanges, *, drops_loops: bool, drops_repeats: bool
@@ -375,6 +385,7 @@ def _kernels(
         link_kernel("live", gpu.arch, live_macros(key, weight, takes_min, has_column, adds, num_ordered))
     )
     names = (
+        "make_room_thread_mapped",
         "copy_rows_warp_mapped",
         "edit_rows",
         "begin_again",
@@ -398,6 +409,7 @@ def live_macros(
         "SIGPS_ADDS": str(int(adds)),
         "SIGPS_COLUMNS": str(int(has_column)),
         "SIGPS_ORDERED": str(int(num_ordered)),
+        "SIGPS_PART": str(edited_rows.PART),
     }
 
 

@@ -42,13 +42,22 @@ class Changes:
         columns = {name: column.copy() for name, column in self.columns.items()}
         return Changes(self.sources.copy(), self.targets.copy(), columns)
 
+    def cast(self, types: Mapping[str, np.dtype[Any]], what: str) -> Changes:
+        """Return the same edges, columns in these types.
+
+        Raises:
+            GraphError: If a value does not fit.
+        """
+        columns = {name: _typed(values, name, types[name], what) for name, values in self.columns.items()}
+        return Changes(self.sources, self.targets, columns)
+
     def at(self, where: Any) -> Changes:
         """Return some of the edges."""
         columns = {name: column[where] for name, column in self.columns.items()}
         return Changes(self.sources[where], self.targets[where], columns)
 
 
-def as_changes(given: Any, what: str, columns: Mapping[str, np.dtype[Any]]) -> Changes:
+def as_changes(given: Any, what: str, columns: Mapping[str, np.dtype[Any]], *, casts: bool = True) -> Changes:
     """Return edges as a user gives them: None, (sources, targets), the same with weights or named columns, or a table.
 
     A table is any Arrow stream or data frame: its columns `source` and `target` (or src and dst, from and to, or the
@@ -58,6 +67,7 @@ def as_changes(given: Any, what: str, columns: Mapping[str, np.dtype[Any]]) -> C
         given: The edges.
         what: `"inserts"` or `"deletes"`: inserts need every column of the graph.
         columns: The types of the graph's edge columns.
+        casts: Whether columns get these types; else they are left as they are, and are not checked.
 
     Raises:
         GraphError: If ids, lengths or columns are wrong, or a value does not fit its column's type.
@@ -82,8 +92,9 @@ def as_changes(given: Any, what: str, columns: Mapping[str, np.dtype[Any]]) -> C
         raise GraphError(
             f"inserts: the graph's edges have a column {missing[0]!r}, so every new one needs it"
         )
-    typed = {name: _typed(found[name], name, columns[name], what) for name in columns if name in found}
-    return Changes(*ends, nothing | typed)
+    values = {name: as_numbers(on_host(found[name], name), name) for name in columns if name in found}
+    changes = Changes(*ends, nothing | values)
+    return changes.cast(columns, what) if casts else changes
 
 
 def _parts(given: Any, what: str) -> tuple[Any, Any, dict[str, Any]]:
@@ -121,8 +132,8 @@ def _plain(column: Any) -> NDArray[Any]:
     return np.array(values.tolist()) if values.dtype.kind == "O" else values
 
 
-def _typed(values: Any, name: str, dtype: np.dtype[Any], what: str) -> NDArray[Any]:
-    column = as_column(as_numbers(on_host(values, name), name), name)
+def _typed(values: NDArray[Any], name: str, dtype: np.dtype[Any], what: str) -> NDArray[Any]:
+    column = as_column(values, name)
     with np.errstate(invalid="ignore", over="ignore"):
         cast = column.astype(dtype, copy=False)
     if column.dtype.kind == "f" and dtype.kind == "f" and np.isfinite(cast).all():

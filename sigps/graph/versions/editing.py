@@ -7,7 +7,6 @@ contents of all touched ones, and is the judge.
 
 from __future__ import annotations
 
-import functools
 import itertools
 from dataclasses import dataclass
 from typing import Any
@@ -15,23 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.device.cpu import Threads, available_cores
+from sigps.device.shared_copies import shared_threads
 from sigps.graph.versions.row_changes import RowChanges, row_order
 from sigps.native.kernel import compiled
 
-__all__ = ["Edits", "are_compiled", "copy_pieces", "parts_of", "plan_edits", "threads", "write_edits"]
+__all__ = ["Edits", "are_compiled", "copy_pieces", "parts_of", "plan_edits", "write_edits"]
 
 _WORTH_SHARING = 1 << 20
 """Edges from which threads share rows."""
 _EDGES_OF_ROW = 64
 """To find a row takes as long as to move so many edges."""
-_MOST_THREADS = 16
-
-
-@functools.cache
-def threads() -> Threads:
-    """Return the threads that share what takes long; they are started when they are first needed."""
-    return Threads(min(_MOST_THREADS, available_cores()))
 
 
 def parts_of(lengths: NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -41,10 +33,12 @@ def parts_of(lengths: NDArray[np.int64]) -> list[tuple[int, int]]:
     [(0, 3)]
     """
     work = int(lengths.sum()) + _EDGES_OF_ROW * lengths.size
-    if work < _WORTH_SHARING or threads().count == 1:
+    if work < _WORTH_SHARING or shared_threads().count == 1:
         return [(0, lengths.size)]
     ends = np.cumsum(lengths) + _EDGES_OF_ROW * np.arange(1, lengths.size + 1)
-    cuts = np.searchsorted(ends, np.arange(1, threads().count) * (work / threads().count)).tolist()
+    cuts = np.searchsorted(
+        ends, np.arange(1, shared_threads().count) * (work / shared_threads().count)
+    ).tolist()
     bounds = [0, *cuts, lengths.size]
     return [(a, b) for a, b in itertools.pairwise(bounds) if a < b]
 
@@ -128,7 +122,7 @@ def plan_edits(
         firsts = touched[[first for first, _ in parts]]
         begun = np.searchsorted(delete_rows, firsts), np.searchsorted(inserts.rows, firsts)
         tasks = [(*part, int(d), int(i)) for part, d, i in zip(parts, *begun, strict=True)]
-        threads().map(lambda task: _find_places(*given, *task), tasks)
+        shared_threads().map(lambda task: _find_places(*given, *task), tasks)
         removed = _close_up(removed_offsets, parts, begun[0], removed)
         (insert_at,) = _close_up(insert_offsets, parts, begun[1], insert_at[None])
     if insert_at.size < inserts.size:

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.graph.versions.editing import Edits, copy_pieces, parts_of, threads, write_edits
+from sigps.device.shared_copies import shared_threads
+from sigps.graph.versions.editing import Edits, copy_pieces, parts_of, write_edits
 
 __all__ = ["WORTH_COMPILING", "RowContents", "VersionRows"]
 
@@ -270,7 +271,7 @@ class VersionRows:
             )  # fmt: skip
             tasks = [(*of_array, *how, *part) for part in parts_of(edits.lengths) for of_array in arrays]
             if len(tasks) > len(arrays):
-                threads().map(lambda task: write_edits(*task), tasks)
+                shared_threads().map(lambda task: write_edits(*task), tasks)
             else:
                 for task in tasks:
                     write_edits(*task)
@@ -397,7 +398,7 @@ class _Pieces:
             if int(lengths.sum()) >= WORTH_COMPILING:
                 pieces = begins, lengths, places
                 tasks = [[a[first:last] for a in pieces] for first, last in parts_of(lengths)]
-                threads().map(lambda task: copy_pieces(values, *task, written), tasks)
+                shared_threads().map(lambda task: copy_pieces(values, *task, written), tasks)
                 return
             ones = np.arange(lengths.sum())
             first = np.cumsum(lengths) - lengths

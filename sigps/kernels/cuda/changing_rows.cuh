@@ -9,12 +9,20 @@
 // ends: then all edges between these go, and where repeats are dropped an edge
 // to insert that is there already is left out.
 //
+// The rows that a batch touches are listed, each once, with its edges of the
+// batch. These stand in a hash table of the row's own, so that each edge of a
+// touched row is looked at once, however many of them the batch changes: tables
+// of rows that a warp reads are near each other. Of parallel edges to insert
+// that are the same the first goes in.
+//
 // Schedule: each function is a phase of a cooperative launch, with a barrier
-// behind it. Rows of many edges are read by a block each, others by a warp.
+// behind it. A warp takes 32 short rows at a time, as if they were one, or a
+// part of a long one. Rows that ascend are closed up and merged by a block each
+// if they are long, others by a warp.
 //
 // Macros: SIGPS_WEIGHT, a type; SIGPS_COLUMNS, 1: edges have a number, else
 // nobody reads `weights`; SIGPS_ORDERED, 0, 1, or 2: rows of
-// out-edges, too.
+// out-edges, too; SIGPS_PART: edges of a long row that a warp takes.
 
 #pragma once
 
@@ -30,12 +38,15 @@ constexpr uint32_t THREADS = 256; // of a block, at most
 constexpr uint32_t ALL_LANES = ~0u;
 constexpr uint32_t HOLE = ~0u;
 constexpr uint32_t NOT_FOUND = ~0u;
-constexpr uint64_t STAYS = ~0ull;
 constexpr uint32_t MANY = 1024; // edges of a row that takes a block
 constexpr uint32_t AT_ONCE = 8; // edges that a thread of such a block looks at
-constexpr uint32_t PARTS = 16;  // blocks that share such a row, of few deletes
 constexpr uint32_t MOST_RANKS = 16;
-constexpr uint32_t FEW = 1 << 13;                   // these
+constexpr uint32_t PART = SIGPS_PART;
+constexpr uint32_t LONG = 1u << 31;  // beside a row that is taken in parts
+constexpr uint32_t MOVES = 1u << 31; // beside the edges that a row gets
+constexpr uint32_t PER_LANE = 4;     // edges that a lane reads at once
+constexpr unsigned long long FREE = ~0ull;   // of a table
+constexpr uint32_t DELETES = 0, INSERTS = 2; // of counters of touched rows
 constexpr uint32_t MOVED_SLACK = 8, MOVED_ROOM = 4; // room of a row that moves
 
 // What a batch came to. It begins with zeros, but for num_used, and a barrier
@@ -50,7 +61,9 @@ struct LiveCounts {
   uint32_t are_deleted;    // edges to delete are gone already
   uint32_t num_removed[2]; // edges that were taken out
   uint32_t num_added;      // edges that were put in
-  uint32_t num_grown[2];
+  uint32_t num_touched[4]; // rows, of deletes and then of inserts, by side
+  uint32_t num_parts[4];
+  unsigned long long num_slots[4];
   uint32_t more_hubs, fewer_hubs;
   uint32_t num_queued[2];    // by round
   uint32_t num_expanding[2]; // by round
@@ -73,10 +86,10 @@ struct ChangingRows {
   uint32_t *ends;
   Weight *weights;
   uint32_t *room;         // [rows] places of each
-  uint32_t *pending;      // [rows] edges to insert, then holes
-  uint32_t *taken;        // [rows] of its last edges, by holes; in order: 1
-                          // where its holes are being closed, then its size
-                          // before inserts
+  uint32_t *pending;      // [rows] edges of the batch, then holes
+  uint32_t *taken;        // [rows] its number among the touched, then: of its
+                          // last edges, by holes; in order: its size before
+                          // inserts
   uint64_t size;          // places of all
   uint32_t *deleted_rows; // [deletes]
   uint32_t *deleted_ends; // [deletes]
@@ -85,8 +98,13 @@ struct ChangingRows {
   uint32_t *hole_ends;    // [removed]
   uint32_t *new_rows;     // [inserts]
   uint32_t *new_ends;     // [inserts]
-  uint32_t *grown;        // [inserts] the rows that get edges
-  uint64_t *places;       // [inserts] where each of these moves
+  // Of touched rows, [deletes] or [inserts] if these are more.
+  uint32_t *touched; // rows
+  uint32_t *counts;  // edges of the batch
+  uint64_t *places;  // where the table of each begins, then the row itself
+  uint64_t *parts;   // whose parts, and the edge that each begins with
+  unsigned long long *slots; // tables, of two for each edge: its end and number
+  uint32_t *wanted; // [deletes] where they are listed: edges to be found yet
 };
 
 struct Batch {
@@ -105,8 +123,6 @@ struct Batch {
   const uint32_t *lids;  // [rows] by gid; null: it was given by lid
   const uint32_t *order; // [rows] by lid, where SIGPS_ORDERED
   uint32_t *left_out;    // [inserts] 1: not to be inserted
-  uint32_t *slots;       // [num_slots] a hash table of edges to insert
-  uint32_t num_slots;    // a power of two, more than the inserts
   uint32_t mirrors, drops_loops, drops_repeats;
   LiveCounts *counts;
 };
@@ -129,6 +145,30 @@ __device__ inline unsigned long long sum_of_warp(unsigned long long value) {
   for (uint32_t step = 16; step > 0; step /= 2)
     value += __shfl_xor_sync(ALL_LANES, value, step);
   return value;
+}
+
+// Edges that a batch deletes from a side, or inserts there.
+struct SideEdges {
+  const uint32_t *rows, *ends;
+  uint32_t count;
+};
+
+__device__ inline SideEdges edges_of(const Batch &batch, uint32_t kind,
+                                     uint32_t side) {
+  const ChangingRows &rows = batch.sides[side];
+  return kind == INSERTS
+             ? SideEdges{rows.new_rows, rows.new_ends, batch.num_inserts}
+             : SideEdges{rows.deleted_rows, rows.deleted_ends,
+                         batch.num_deletes};
+}
+
+// Does what a phase does on all sides, and waits for all blocks.
+template <class Phase>
+__device__ inline void on_all_sides(const Batch &batch, uint32_t &generation,
+                                    Phase phase) {
+  for (uint32_t side = 0; side < batch.num_sides; side++)
+    phase(side);
+  wait_for_all(&batch.counts->barrier, generation);
 }
 
 __device__ inline bool is_left_out(const Batch &batch, uint32_t i) {
@@ -160,119 +200,265 @@ __device__ void take_given(const Batch &batch) {
     if (SIGPS_COLUMNS)
       batch.new_weights[i] = batch.given_weights[k];
   }
-  for (uint32_t k = first_thread(); k < batch.num_slots; k += num_threads())
-    batch.slots[k] = NOT_FOUND;
 }
 
-__device__ inline uint32_t slot_of(const Batch &batch, uint32_t i) {
-  const ChangingRows &rows = batch.sides[0];
-  uint64_t key = uint64_t(rows.new_rows[i]) << 32 | rows.new_ends[i];
-  key *= 0x9E3779B97F4A7C15ull;
-  return uint32_t(key >> 32) & (batch.num_slots - 1);
+// The sum of the values of all lanes up to this one. By a whole warp.
+template <class T> __device__ inline T sum_up_to(T sum) {
+  for (uint32_t step = 1; step < 32; step *= 2) {
+    T before = __shfl_up_sync(ALL_LANES, sum, step);
+    sum += lane() >= step ? before : 0;
+  }
+  return sum;
 }
 
-__device__ inline bool are_same(const Batch &batch, uint32_t i, uint32_t j) {
-  const ChangingRows &rows = batch.sides[0];
-  return rows.new_rows[i] == rows.new_rows[j] &&
-         rows.new_ends[i] == rows.new_ends[j];
+// How many `count` of all lanes before this one come to, behind what `next` was
+// before: places for each. By a whole warp.
+template <class T> __device__ inline T take_places(T *next, uint64_t count) {
+  T sum = sum_up_to(T(count)), begin = 0;
+  if (lane() == 31 && sum != 0)
+    begin = atomicAdd(next, sum);
+  return __shfl_sync(ALL_LANES, begin, 31) + sum - T(count);
 }
 
-// Enters edges to insert in the table: of those that are the same the first.
-__device__ void enter_inserts(const Batch &batch) {
-  for (uint32_t i = first_thread(); i < batch.num_inserts; i += num_threads()) {
-    uint32_t at = slot_of(batch, i);
-    if (batch.left_out[i])
+// Lists the rows that a batch deletes from, or inserts into, and counts these
+// edges of each. Empties tables for them.
+__device__ void list_rows(const Batch &batch, uint32_t kind, uint32_t side,
+                          bool has_tables) {
+  const ChangingRows &rows = batch.sides[side];
+  SideEdges edges = edges_of(batch, kind, side);
+  for (uint64_t base = first_thread() - lane(); base < edges.count;
+       base += num_threads()) {
+    uint32_t i = uint32_t(base) + lane(), row = 0;
+    bool is_first = false;
+    if (i < edges.count && !(kind == INSERTS && is_left_out(batch, i))) {
+      row = edges.rows[i];
+      is_first = atomicAdd(&rows.pending[row], 1u) == 0;
+    }
+    uint32_t at =
+        take_places(&batch.counts->num_touched[kind + side], is_first);
+    if (is_first) {
+      rows.touched[at] = row;
+      rows.taken[row] = at;
+    }
+  }
+  for (uint64_t k = first_thread(); has_tables && k < 2 * uint64_t(edges.count);
+       k += num_threads())
+    rows.slots[k] = FREE;
+  for (uint32_t j = first_thread();
+       kind == DELETES && !batch.by_ends && j < edges.count; j += num_threads())
+    rows.wanted[j] = 0;
+}
+
+// Finds places for the tables of touched rows, and divides long rows.
+__device__ void divide_rows(const Batch &batch, uint32_t kind, uint32_t side,
+                            bool has_tables) {
+  const ChangingRows &rows = batch.sides[side];
+  LiveCounts *counts = batch.counts;
+  uint32_t count = counts->num_touched[kind + side];
+  for (uint64_t base = first_thread() - lane(); base < count;
+       base += num_threads()) {
+    uint32_t k = uint32_t(base) + lane(), row = 0, num_edges = 0, length = 0;
+    if (k < count) {
+      row = rows.touched[k];
+      num_edges = rows.counts[k] = rows.pending[row];
+      length = rows.degrees[row] + (kind == INSERTS ? num_edges : 0);
+      if (kind == DELETES)
+        rows.pending[row] = 0;
+    }
+    if (has_tables) {
+      uint64_t begin =
+          take_places(&counts->num_slots[kind + side], 2 * num_edges);
+      if (k < count)
+        rows.places[k] = begin;
+    }
+    uint32_t num_parts = length > PART ? (length - 1) / PART + 1 : 0;
+    uint32_t at = take_places(&counts->num_parts[kind + side], num_parts);
+    for (uint32_t p = 0; p < num_parts; p++)
+      rows.parts[at + p] = uint64_t(k) << 32 | p * PART;
+    if (num_parts != 0)
+      rows.touched[k] = row | LONG;
+  }
+}
+
+// Where the search for an end begins in a table.
+__device__ inline uint32_t slot_of(uint32_t end, uint32_t size) {
+  return uint32_t(uint64_t(end * 0x9E3779B9u) * size >> 32);
+}
+
+__device__ void leave_out(const Batch &batch, uint32_t i) {
+  if (atomicExch(&batch.left_out[i], 1u) != 0)
+    return;
+  for (uint32_t side = 0; side < batch.num_sides; side++)
+    atomicAdd(&batch.sides[side].pending[batch.sides[side].new_rows[i]], ~0u);
+}
+
+// Enters edges of a batch in the tables of their rows: of those to insert that
+// are the same the first.
+__device__ void enter_edges(const Batch &batch, uint32_t kind, uint32_t side) {
+  const ChangingRows &rows = batch.sides[side];
+  SideEdges edges = edges_of(batch, kind, side);
+  bool by_weight = SIGPS_COLUMNS && kind == DELETES && !batch.by_ends;
+  for (uint32_t i = first_thread(); i < edges.count; i += num_threads()) {
+    if (kind == INSERTS && batch.left_out[i])
       continue;
-    for (;; at = (at + 1) & (batch.num_slots - 1)) {
-      uint32_t there = atomicCAS(&batch.slots[at], NOT_FOUND, i);
-      if (there == NOT_FOUND)
+    uint32_t k = rows.taken[edges.rows[i]], end = edges.ends[i];
+    uint32_t size = 2 * rows.counts[k], at = slot_of(end, size);
+    unsigned long long *table = rows.slots + rows.places[k];
+    unsigned long long edge = uint64_t(end) << 32 | i, there;
+    for (;; at = at + 1 < size ? at + 1 : 0) {
+      there = atomicCAS(&table[at], FREE, edge);
+      if (there == FREE ||
+          (uint32_t(there >> 32) == end &&
+           (!by_weight || batch.deleted_weights[uint32_t(there)] ==
+                              batch.deleted_weights[i])))
         break;
-      if (are_same(batch, there, i)) {
-        atomicMin(&batch.slots[at], i);
-        break;
+    }
+    if (kind == INSERTS && there != FREE)
+      leave_out(batch, max(i, uint32_t(atomicMin(&table[at], edge))));
+    if (kind == DELETES && !batch.by_ends)
+      atomicAdd(&rows.wanted[there == FREE ? i : uint32_t(there)], 1u);
+  }
+}
+
+// The edge of the batch in the table of a touched row that an edge at a place
+// of the row is the same as; FREE if there is none.
+__device__ inline unsigned long long
+find_edge(const Batch &batch, uint32_t kind, const ChangingRows &rows,
+          uint32_t k, uint32_t end, uint64_t place) {
+  uint32_t size = 2 * rows.counts[k], at = slot_of(end, size);
+  const unsigned long long *table = rows.slots + rows.places[k];
+  for (;; at = at + 1 < size ? at + 1 : 0) {
+    unsigned long long there = table[at];
+    if (there == FREE ||
+        (uint32_t(there >> 32) == end &&
+         (kind == INSERTS || batch.by_ends || !SIGPS_COLUMNS ||
+          rows.weights[place] == batch.deleted_weights[uint32_t(there)])))
+      return there;
+  }
+}
+
+// Calls `visit(is_one, k, i, place, end)` for the edges of touched rows that
+// are wanted: for edge i of row k, which stands at a place. All lanes of a warp
+// call it together; `is_one` is false where there is no edge for a lane.
+template <class IsWanted, class Visit>
+__device__ void visit_edges(const Batch &batch, uint32_t kind, uint32_t side,
+                            IsWanted is_wanted, Visit visit) {
+  const ChangingRows &rows = batch.sides[side];
+  uint32_t count = batch.counts->num_touched[kind + side];
+  uint32_t num_groups = count / 32 + (count % 32 != 0);
+  uint32_t num_parts = batch.counts->num_parts[kind + side];
+  for (uint64_t task = first_warp(); task < uint64_t(num_groups) + num_parts;
+       task += num_warps()) {
+    uint32_t k = uint32_t(task) * 32 + lane(), skipped = 0, length = 0;
+    uint64_t begin = 0;
+    bool has_row = k < count && !(rows.touched[k] & LONG);
+    if (task >= num_groups) { // a part, of the first lane
+      uint64_t part = rows.parts[task - num_groups];
+      k = uint32_t(part >> 32), skipped = uint32_t(part), has_row = lane() == 0;
+    }
+    if (has_row && is_wanted(k)) {
+      uint32_t row = rows.touched[k] & ~LONG, degree = rows.degrees[row];
+      begin = rows.begins[row];
+      length = degree - min(degree, skipped);
+      length = task < num_groups ? length : min(length, PART);
+    }
+    uint32_t stop = sum_up_to(length);
+    uint32_t total = __shfl_sync(ALL_LANES, stop, 31);
+    uint32_t shift = skipped - (stop - length); // from the group's to the row's
+    for (uint32_t first = 0; first < total; first += 32 * PER_LANE) {
+      uint32_t whose[PER_LANE], of_row[PER_LANE], ends[PER_LANE];
+      uint64_t places[PER_LANE];
+#pragma unroll
+      for (uint32_t n = 0; n < PER_LANE; n++) {
+        uint32_t e = first + 32 * n + lane(), owner = 0;
+#pragma unroll
+        for (uint32_t step = 16; step > 0; step /= 2)
+          if (__shfl_sync(ALL_LANES, stop, owner + step - 1) <= e)
+            owner += step;
+        whose[n] = __shfl_sync(ALL_LANES, k, owner);
+        of_row[n] = e + __shfl_sync(ALL_LANES, shift, owner);
+        places[n] = __shfl_sync(ALL_LANES, begin, owner) + of_row[n];
+        ends[n] = e < total ? rows.ends[places[n]] : HOLE;
       }
+#pragma unroll
+      for (uint32_t n = 0; n < PER_LANE; n++)
+        visit(first + 32 * n + lane() < total, whose[n], of_row[n], places[n],
+              ends[n]);
     }
   }
 }
 
-// The first of the edges to insert that are the same as one in the table.
-__device__ inline uint32_t first_same(const Batch &batch, uint32_t i) {
-  uint32_t at = slot_of(batch, i);
-  while (!are_same(batch, batch.slots[at], i))
-    at = (at + 1) & (batch.num_slots - 1);
-  return batch.slots[at];
-}
-
-// Tells which edges to insert are there already, or come twice. Each is looked
-// for at that of its ends which has fewer.
+// Leaves out edges to insert that are there already.
 __device__ void find_repeats(const Batch &batch) {
-  const ChangingRows &outgoing = batch.sides[0];
-  const ChangingRows &incoming = batch.sides[batch.num_sides - 1];
-  auto at_source = [&](uint32_t i) {
-    return outgoing.degrees[outgoing.new_rows[i]] <=
-           incoming.degrees[outgoing.new_ends[i]];
-  };
-  auto is_there = [&](uint32_t i, uint32_t first, uint32_t step) {
-    uint32_t s = outgoing.new_rows[i], t = outgoing.new_ends[i];
-    const ChangingRows &rows = at_source(i) ? outgoing : incoming;
-    uint32_t row = at_source(i) ? s : t, wanted = at_source(i) ? t : s;
-    uint64_t begin = rows.begins[row];
-    bool found = false;
-    for (uint32_t k = first; k < rows.degrees[row] && !found; k += step)
-      found = rows.ends[begin + k] == wanted;
-    return found;
-  };
-  auto degree_of = [&](uint32_t i) {
-    return min(outgoing.degrees[outgoing.new_rows[i]],
-               incoming.degrees[outgoing.new_ends[i]]);
-  };
-  for (uint32_t i = first_warp(); i < batch.num_inserts; i += num_warps()) {
-    if (degree_of(i) > MANY)
-      continue;
-    uint32_t those = __ballot_sync(ALL_LANES, is_there(i, lane(), 32));
-    if (lane() == 0 && !batch.left_out[i])
-      batch.left_out[i] = those != 0 || first_same(batch, i) != i;
-  }
-  for (uint32_t i = blockIdx.x; i < batch.num_inserts; i += gridDim.x) {
-    if (degree_of(i) <= MANY)
-      continue;
-    bool found = __syncthreads_or(is_there(i, threadIdx.x, blockDim.x));
-    if (threadIdx.x == 0 && !batch.left_out[i])
-      batch.left_out[i] = found || first_same(batch, i) != i;
-  }
+  const ChangingRows &rows = batch.sides[0];
+  visit_edges(
+      batch, INSERTS, 0, [](uint32_t) { return true; },
+      [&](bool is_one, uint32_t k, uint32_t, uint64_t place, uint32_t end) {
+        if (!is_one)
+          return;
+        unsigned long long found =
+            find_edge(batch, INSERTS, rows, k, end, place);
+        if (found != FREE)
+          leave_out(batch, uint32_t(found));
+      });
 }
 
-// Counts what each row gets, and lists these rows.
-__device__ void count_inserts(const Batch &batch, uint32_t side) {
-  const ChangingRows &rows = batch.sides[side];
-  for (uint32_t i = first_thread(); i < batch.num_inserts; i += num_threads()) {
-    uint32_t row = rows.new_rows[i];
-    if (!is_left_out(batch, i) && atomicAdd(&rows.pending[row], 1u) == 0)
-      rows.grown[atomicAdd(&batch.counts->num_grown[side], 1u)] = row;
-  }
-}
-
-// Finds places for rows that outgrow their room.
+// Finds places for rows that outgrow their room. From now on `pending` is where
+// the last new edge of a row goes, and one more.
 __device__ void find_places(const Batch &batch, uint32_t side) {
   const ChangingRows &rows = batch.sides[side];
-  uint32_t count = batch.counts->num_grown[side];
-  for (uint32_t k = first_thread(); k < count; k += num_threads()) {
-    uint32_t row = rows.grown[k], size = rows.degrees[row] + rows.pending[row];
-    rows.places[k] = STAYS;
-    if (size > rows.room[row])
-      rows.places[k] =
-          atomicAdd(&batch.counts->num_used[side],
-                    static_cast<unsigned long long>(room_for(size)));
+  uint32_t count = batch.counts->num_touched[INSERTS + side];
+  for (uint64_t base = first_thread() - lane(); base < count;
+       base += num_threads()) {
+    uint32_t k = uint32_t(base) + lane(), row = 0, added = 0, size = 0;
+    uint64_t wanted = 0;
+    if (k < count) {
+      row = rows.touched[k] & ~LONG;
+      added = rows.pending[row];
+      rows.pending[row] = size = rows.degrees[row] + added;
+      wanted = size > rows.room[row] ? room_for(size) : 0;
+    }
+    uint64_t place = take_places(&batch.counts->num_used[side], wanted);
+    if (k < count) {
+      rows.counts[k] = wanted != 0 ? added | MOVES : added;
+      rows.places[k] = wanted != 0 ? place : rows.begins[row];
+    }
   }
 }
 
-__device__ inline void copy_row(const ChangingRows &rows, uint64_t from,
-                                uint64_t to, uint32_t degree, uint32_t first,
-                                uint32_t step) {
-  for (uint32_t i = first; i < degree; i += step) {
-    rows.ends[to + i] = rows.ends[from + i];
+// Lets go of the rows that inserts touch.
+__device__ void forget_rows(const Batch &batch, uint32_t side) {
+  const ChangingRows &rows = batch.sides[side];
+  uint32_t count = batch.counts->num_touched[INSERTS + side];
+  for (uint32_t k = first_thread(); k < count; k += num_threads()) {
+    uint32_t row = rows.touched[k] & ~LONG;
+    rows.pending[row] = rows.taken[row] = 0;
+  }
+}
+
+// Copies rows that move to their places, and puts new edges behind the last of
+// all rows: their degrees are as before.
+__device__ void put_edges(const Batch &batch, uint32_t side) {
+  const ChangingRows &rows = batch.sides[side];
+  visit_edges(
+      batch, INSERTS, side,
+      [&](uint32_t k) { return (rows.counts[k] & MOVES) != 0; },
+      [&](bool is_one, uint32_t k, uint32_t i, uint64_t place, uint32_t end) {
+        if (!is_one)
+          return;
+        rows.ends[rows.places[k] + i] = end;
+        if (SIGPS_COLUMNS)
+          rows.weights[rows.places[k] + i] = rows.weights[place];
+      });
+  for (uint32_t i = first_thread(); i < batch.num_inserts; i += num_threads()) {
+    if (is_left_out(batch, i))
+      continue;
+    uint32_t row = rows.new_rows[i];
+    uint64_t at =
+        rows.places[rows.taken[row]] + atomicAdd(&rows.pending[row], ~0u) - 1;
+    rows.ends[at] = rows.new_ends[i];
     if (SIGPS_COLUMNS)
-      rows.weights[to + i] = rows.weights[from + i];
+      rows.weights[at] = batch.new_weights[i];
   }
 }
 
@@ -281,181 +467,78 @@ __device__ inline bool are_ordered(const Batch &batch, uint32_t side) {
   return SIGPS_ORDERED == 2 || (SIGPS_ORDERED && side == batch.num_sides - 1);
 }
 
-__device__ inline void settle(const Batch &batch, uint32_t side, uint32_t row,
-                              uint64_t to) {
+// Notes where rows are that got edges, and how many they have now.
+__device__ void settle_rows(const Batch &batch, uint32_t side) {
   const ChangingRows &rows = batch.sides[side];
-  if (are_ordered(batch, side))
-    rows.taken[row] = rows.degrees[row];
-  if (to != STAYS) {
-    rows.begins[row] = to;
-    rows.room[row] = room_for(rows.degrees[row] + rows.pending[row]);
-  }
-  rows.pending[row] = 0;
-}
-
-// Moves rows to their places.
-__device__ void move_rows(const Batch &batch, uint32_t side) {
-  const ChangingRows &rows = batch.sides[side];
-  uint32_t count = batch.counts->num_grown[side];
-  for (uint32_t k = first_warp(); k < count; k += num_warps()) {
-    uint32_t row = rows.grown[k], degree = rows.degrees[row];
-    uint64_t to = rows.places[k];
-    if (to != STAYS && degree > MANY)
-      continue;
-    if (to != STAYS)
-      copy_row(rows, rows.begins[row], to, degree, lane(), 32);
-    __syncwarp(); // all have read where it was
-    if (lane() == 0)
-      settle(batch, side, row, to);
-  }
-  for (uint32_t k = blockIdx.x; k < count; k += gridDim.x) {
-    uint32_t row = rows.grown[k], degree = rows.degrees[row];
-    uint64_t to = rows.places[k];
-    if (to == STAYS || degree <= MANY)
-      continue;
-    copy_row(rows, rows.begins[row], to, degree, threadIdx.x, blockDim.x);
-    __syncthreads();
-    if (threadIdx.x == 0)
-      settle(batch, side, row, to);
-  }
-}
-
-__device__ inline bool matches(const Batch &batch, const ChangingRows &rows,
-                               uint32_t j, uint64_t at) {
-  return rows.ends[at] == rows.deleted_ends[j] &&
-         (!SIGPS_COLUMNS || rows.weights[at] == batch.deleted_weights[j]);
-}
-
-// Makes a hole of an edge, unless another thread was first. Where there is no
-// room to note it, it stays, and is counted.
-__device__ inline bool takes_out(const Batch &batch, uint32_t side, uint32_t j,
-                                 uint32_t row, uint64_t begin, uint32_t i) {
-  const ChangingRows &rows = batch.sides[side];
-  uint32_t end = rows.deleted_ends[j];
-  if (atomicCAS(&rows.ends[begin + i], end, HOLE) != end)
-    return false;
-  uint32_t at = atomicAdd(&batch.counts->num_removed[side], 1u);
-  if (at >= batch.most_removed) {
-    rows.ends[begin + i] = end;
-    return true;
-  }
-  rows.holes[at] = i;
-  rows.hole_rows[at] = row;
-  rows.hole_ends[at] = end;
-  if (SIGPS_COLUMNS && side == 0)
-    batch.hole_weights[at] = rows.weights[begin + i];
-  atomicAdd(&rows.pending[row], 1u);
-  return true;
-}
-
-// The least place of a row from `from` on that matches a deleted edge. By a
-// whole block.
-__device__ uint32_t find_from(const Batch &batch, const ChangingRows &rows,
-                              uint32_t j, uint32_t from) {
-  __shared__ uint32_t least;
-  uint32_t row = rows.deleted_rows[j], degree = rows.degrees[row];
-  uint64_t begin = rows.begins[row];
-  for (uint32_t base = from; base < degree; base += AT_ONCE * blockDim.x) {
-    uint32_t mine = NOT_FOUND;
-    for (uint32_t k = 0; k < AT_ONCE; k++) {
-      uint32_t i = base + k * blockDim.x + threadIdx.x;
-      if (i < degree && matches(batch, rows, j, begin + i))
-        mine = min(mine, i);
+  uint32_t count = batch.counts->num_touched[INSERTS + side], added = 0;
+  for (uint32_t k = first_thread(); k < count; k += num_threads()) {
+    uint32_t row = rows.touched[k] & ~LONG, before = rows.degrees[row];
+    uint32_t degree = before + (rows.counts[k] & ~MOVES);
+    rows.degrees[row] = degree;
+    rows.pending[row] = 0;
+    rows.taken[row] = are_ordered(batch, side) ? before : 0;
+    if (rows.counts[k] & MOVES) {
+      rows.begins[row] = rows.places[k];
+      rows.room[row] = uint32_t(room_for(degree));
     }
-    if (threadIdx.x == 0)
-      least = NOT_FOUND;
-    if (__syncthreads_or(mine != NOT_FOUND)) {
-      if (mine != NOT_FOUND)
-        atomicMin(&least, mine);
-      __syncthreads();
-      uint32_t found = least;
-      __syncthreads();
-      return found;
-    }
+    added += degree - before;
+    if (side == 0 && before <= batch.hub_degree && degree > batch.hub_degree)
+      atomicAdd(&batch.counts->more_hubs, 1u);
   }
-  return NOT_FOUND;
+  added = uint32_t(sum_of_warp(added));
+  if (side == 0 && lane() == 0 && added != 0)
+    atomicAdd(&batch.counts->num_added, added);
 }
 
-// Makes a hole of each listed edge: of parallel ones that are equal, another
-// one for each.
-__device__ void find_listed(const Batch &batch, uint32_t side) {
-  const ChangingRows &rows = batch.sides[side];
-  for (uint32_t j = first_warp(); j < batch.num_deletes; j += num_warps()) {
-    uint32_t row = rows.deleted_rows[j], degree = rows.degrees[row];
-    uint64_t begin = rows.begins[row];
-    if (degree > MANY)
-      continue;
-    bool is_found = false;
-    for (uint32_t base = 0; base < degree && !is_found; base += 32) {
-      uint32_t i = base + lane();
-      bool is_one = i < degree && matches(batch, rows, j, begin + i);
-      uint32_t those = __ballot_sync(ALL_LANES, is_one);
-      for (; those != 0 && !is_found; those &= those - 1) {
-        bool is_mine = lane() == uint32_t(__ffs(those)) - 1 &&
-                       takes_out(batch, side, j, row, begin, i);
-        is_found = __ballot_sync(ALL_LANES, is_mine) != 0;
-      }
-    }
-    if (lane() == 0 && !is_found)
-      atomicAdd(&batch.counts->missing, 1u);
-  }
-  for (uint32_t j = blockIdx.x; j < batch.num_deletes; j += gridDim.x) {
-    uint32_t row = rows.deleted_rows[j];
-    if (rows.degrees[row] <= MANY)
-      continue;
-    bool is_found = false;
-    for (uint32_t from = 0; !is_found;) {
-      uint32_t i = find_from(batch, rows, j, from);
-      if (i == NOT_FOUND)
-        break;
-      bool is_mine = threadIdx.x == 0 &&
-                     takes_out(batch, side, j, row, rows.begins[row], i);
-      is_found = __syncthreads_or(is_mine);
-      from = i + 1;
-    }
-    if (threadIdx.x == 0 && !is_found)
-      atomicAdd(&batch.counts->missing, 1u);
-  }
-}
-
-// Makes holes of some edges of a row that lead to a deleted edge's end.
-__device__ inline void take_all(const Batch &batch, uint32_t side, uint32_t j,
-                                uint32_t row, uint32_t first, uint32_t step,
-                                uint32_t stop) {
-  const ChangingRows &rows = batch.sides[side];
-  uint32_t end = rows.deleted_ends[j];
-  uint64_t begin = rows.begins[row];
-#pragma unroll 4
-  for (uint32_t i = first; i < stop; i += step)
-    if (rows.ends[begin + i] == end)
-      takes_out(batch, side, j, row, begin, i);
-}
-
-// Makes holes of all edges between the ends of deleted ones.
-__device__ void find_by_ends(const Batch &batch, uint32_t side) {
-  const ChangingRows &rows = batch.sides[side];
-  for (uint32_t j = first_warp(); j < batch.num_deletes; j += num_warps()) {
-    uint32_t row = rows.deleted_rows[j], degree = rows.degrees[row];
-    if (degree <= MANY)
-      take_all(batch, side, j, row, lane(), 32, degree);
-  }
-  uint32_t parts = batch.num_deletes <= FEW ? PARTS : 1;
-  for (uint64_t k = blockIdx.x; k < uint64_t(batch.num_deletes) * parts;
-       k += gridDim.x) {
-    uint32_t j = k / parts, row = rows.deleted_rows[j];
-    uint32_t degree = rows.degrees[row], size = degree / parts + 1;
-    uint32_t first = uint32_t(k % parts) * size;
-    if (degree > MANY)
-      take_all(batch, side, j, row, first + threadIdx.x, blockDim.x,
-               min(degree, first + size));
-  }
-}
-
+// Makes holes of edges between the ends of deleted ones; of listed ones as many
+// as are listed. Where there is no room to note one it stays, and is counted.
+// Each lane keeps one until some lane finds another.
 __device__ void find_deleted(const Batch &batch, uint32_t side) {
-  if (batch.by_ends)
-    find_by_ends(batch, side);
-  else
-    find_listed(batch, side);
+  const ChangingRows &rows = batch.sides[side];
+  uint32_t count = batch.counts->num_touched[DELETES + side];
+  for (uint32_t k = first_thread(); k < count; k += num_threads())
+    rows.taken[rows.touched[k] & ~LONG] = 0;
+  bool is_kept = false;
+  uint32_t row = 0, at_row = 0, gone = 0;
+  uint64_t kept_place = 0;
+  auto note_kept = [&] {
+    uint32_t at = take_places(&batch.counts->num_removed[side], is_kept);
+    if (is_kept && at < batch.most_removed) {
+      rows.ends[kept_place] = HOLE;
+      rows.holes[at] = at_row;
+      rows.hole_rows[at] = row;
+      rows.hole_ends[at] = gone;
+      if (SIGPS_COLUMNS && side == 0)
+        batch.hole_weights[at] = rows.weights[kept_place];
+      atomicAdd(&rows.pending[row], 1u);
+    }
+    is_kept = false;
+  };
+  visit_edges(
+      batch, DELETES, side, [](uint32_t) { return true; },
+      [&](bool is_one, uint32_t k, uint32_t i, uint64_t place, uint32_t end) {
+        unsigned long long found = FREE;
+        if (is_one)
+          found = find_edge(batch, DELETES, rows, k, end, place);
+        bool goes = found != FREE;
+        if (goes && !batch.by_ends)
+          goes = int32_t(atomicAdd(&rows.wanted[uint32_t(found)], ~0u)) > 0;
+        if (__ballot_sync(ALL_LANES, goes && is_kept) != 0)
+          note_kept();
+        if (goes) {
+          is_kept = true;
+          row = rows.touched[k] & ~LONG;
+          at_row = i, gone = end, kept_place = place;
+        }
+      });
+  note_kept();
+}
+
+// Counts listed edges that are not there.
+__device__ void count_missing(const Batch &batch, uint32_t side) {
+  for (uint32_t j = first_thread(); j < batch.num_deletes; j += num_threads())
+    if (int32_t(batch.sides[side].wanted[j]) > 0)
+      atomicAdd(&batch.counts->missing, 1u);
 }
 
 // Puts edges back that were taken out.
@@ -488,115 +571,80 @@ __device__ void close_holes(const Batch &batch, uint32_t side) {
   }
 }
 
-// Closes the holes of a row by moving up what is behind them. By a warp.
-__device__ void close_up_by_warp(const ChangingRows &rows, uint32_t row) {
-  uint64_t begin = rows.begins[row];
-  uint32_t degree = rows.degrees[row], to = 0;
-  for (uint32_t base = 0; base < degree; base += 32) {
-    uint32_t i = base + lane();
-    uint32_t end = i < degree ? rows.ends[begin + i] : HOLE;
-    Weight weight{};
-    if (SIGPS_COLUMNS && end != HOLE)
-      weight = rows.weights[begin + i];
-    uint32_t those = __ballot_sync(ALL_LANES, end != HOLE); // all have read
-    uint32_t at = to + __popc(those & ((1u << lane()) - 1));
-    if (end != HOLE && at != i) {
-      rows.ends[begin + at] = end;
-      if (SIGPS_COLUMNS)
-        rows.weights[begin + at] = weight;
-    }
-    __syncwarp();
-    to += __popc(those);
-  }
-}
-
-// The same by a block.
-__device__ void close_up_by_block(const ChangingRows &rows, uint32_t row) {
-  __shared__ uint32_t counts[THREADS / 32];
+// Closes the holes of a row by moving up what is behind them: by some warps of
+// a block from the first on, which wait for each other in `meet`. A thread
+// reads PER edges at once.
+template <int PER, class Meet>
+__device__ void close_up(const ChangingRows &rows, uint32_t row,
+                         uint32_t first_of_them, uint32_t warps,
+                         uint32_t (*counts)[THREADS / 32], Meet meet) {
   uint64_t begin = rows.begins[row];
   uint32_t degree = rows.degrees[row], to = 0, warp = threadIdx.x / 32;
-  for (uint32_t base = 0; base < degree; base += blockDim.x) {
-    uint32_t i = base + threadIdx.x;
-    uint32_t end = i < degree ? rows.ends[begin + i] : HOLE;
-    Weight weight{};
-    if (SIGPS_COLUMNS && end != HOLE)
-      weight = rows.weights[begin + i];
-    uint32_t those = __ballot_sync(ALL_LANES, end != HOLE);
-    if (lane() == 0)
-      counts[warp] = __popc(those);
-    __syncthreads(); // all have read
-    uint32_t at = to + __popc(those & ((1u << lane()) - 1));
-    for (uint32_t w = 0; w < blockDim.x / 32; w++) {
-      at += w < warp ? counts[w] : 0;
-      to += counts[w];
+  for (uint32_t base = 0; base < degree; base += 32 * warps * PER) {
+    uint32_t ends[PER], those[PER];
+    Weight weights[PER];
+#pragma unroll
+    for (int n = 0; n < PER; n++) {
+      uint32_t i = base + 32 * (n * warps + warp - first_of_them) + lane();
+      ends[n] = i < degree ? rows.ends[begin + i] : HOLE;
+      if (SIGPS_COLUMNS && ends[n] != HOLE)
+        weights[n] = rows.weights[begin + i];
     }
-    if (end != HOLE && at != i) {
-      rows.ends[begin + at] = end;
+#pragma unroll
+    for (int n = 0; n < PER; n++) {
+      those[n] = __ballot_sync(ALL_LANES, ends[n] != HOLE);
+      if (lane() == 0)
+        counts[n][warp] = __popc(those[n]);
+    }
+    meet(); // all have read
+#pragma unroll
+    for (int n = 0; n < PER; n++) {
+      uint32_t at = to + __popc(those[n] & ((1u << lane()) - 1));
+      for (uint32_t w = first_of_them; w < first_of_them + warps; w++) {
+        at += w < warp ? counts[n][w] : 0;
+        to += counts[n][w];
+      }
+      uint32_t i = base + 32 * (n * warps + warp - first_of_them) + lane();
+      if (ends[n] == HOLE || at == i)
+        continue;
+      rows.ends[begin + at] = ends[n];
       if (SIGPS_COLUMNS)
-        rows.weights[begin + at] = weight;
+        rows.weights[begin + at] = weights[n];
     }
-    __syncthreads(); // before counts are written again
+    meet(); // before counts are written again
   }
 }
 
-// Closes the holes of rows that ascend: each row once, by whom first takes it.
+// Closes the holes of rows that ascend.
 __device__ void close_up_rows(const Batch &batch, uint32_t side) {
+  __shared__ uint32_t counts[AT_ONCE][THREADS / 32];
   const ChangingRows &rows = batch.sides[side];
-  uint32_t count = batch.counts->num_removed[side];
-  for (uint32_t k = first_warp(); k < count; k += num_warps()) {
-    uint32_t row = rows.hole_rows[k];
-    if (rows.degrees[row] > MANY)
-      continue;
-    bool is_first = lane() == 0 && atomicExch(&rows.taken[row], 1u) == 0;
-    if (__ballot_sync(ALL_LANES, is_first) != 0)
-      close_up_by_warp(rows, row);
-  }
-  for (uint32_t k = blockIdx.x; k < count; k += gridDim.x) {
-    uint32_t row = rows.hole_rows[k];
-    if (rows.degrees[row] <= MANY)
-      continue;
-    bool is_first = threadIdx.x == 0 && atomicExch(&rows.taken[row], 1u) == 0;
-    if (__syncthreads_or(is_first))
-      close_up_by_block(rows, row);
+  uint32_t count = batch.counts->num_touched[DELETES + side];
+  uint32_t num_parts = batch.counts->num_parts[DELETES + side];
+  for (uint32_t k = first_warp(); k < count; k += num_warps())
+    if (!(rows.touched[k] & LONG) && rows.pending[rows.touched[k]] != 0)
+      close_up<1>(rows, rows.touched[k], threadIdx.x / 32, 1, counts,
+                  [] { __syncwarp(); });
+  __syncthreads(); // no warp reads its count any more
+  for (uint32_t p = blockIdx.x; p < num_parts; p += gridDim.x) {
+    uint32_t row = rows.touched[rows.parts[p] >> 32] & ~LONG;
+    if (uint32_t(rows.parts[p]) == 0 && rows.pending[row] != 0)
+      close_up<AT_ONCE>(rows, row, 0, blockDim.x / 32, counts,
+                        [] { __syncthreads(); });
   }
 }
 
 __device__ void shorten_rows(const Batch &batch, uint32_t side) {
   const ChangingRows &rows = batch.sides[side];
-  uint32_t count = batch.counts->num_removed[side];
+  uint32_t count = batch.counts->num_touched[DELETES + side];
   for (uint32_t k = first_thread(); k < count; k += num_threads()) {
-    uint32_t row = rows.hole_rows[k];
-    uint32_t num_holes = atomicExch(&rows.pending[row], 0u);
-    if (num_holes == 0)
-      continue;
-    uint32_t degree = rows.degrees[row];
-    rows.degrees[row] = degree - num_holes;
-    rows.taken[row] = 0;
-    if (side == 0 && degree > batch.hub_degree &&
-        degree - num_holes <= batch.hub_degree)
+    uint32_t row = rows.touched[k] & ~LONG, before = rows.degrees[row];
+    uint32_t degree = before - rows.pending[row];
+    rows.degrees[row] = degree;
+    rows.pending[row] = rows.taken[row] = 0;
+    if (side == 0 && before > batch.hub_degree && degree <= batch.hub_degree)
       atomicAdd(&batch.counts->fewer_hubs, 1u);
   }
-}
-
-__device__ void write_inserts(const Batch &batch, uint32_t side) {
-  const ChangingRows &rows = batch.sides[side];
-  uint32_t added = 0;
-  for (uint32_t i = first_thread(); i < batch.num_inserts; i += num_threads()) {
-    if (is_left_out(batch, i))
-      continue;
-    added++;
-    uint32_t row = rows.new_rows[i];
-    uint32_t degree = atomicAdd(&rows.degrees[row], 1u);
-    uint64_t at = rows.begins[row] + degree;
-    rows.ends[at] = rows.new_ends[i];
-    if (SIGPS_COLUMNS)
-      rows.weights[at] = batch.new_weights[i];
-    if (side == 0 && degree == batch.hub_degree)
-      atomicAdd(&batch.counts->more_hubs, 1u);
-  }
-  added = uint32_t(sum_of_warp(added));
-  if (side == 0 && lane() == 0 && added != 0)
-    atomicAdd(&batch.counts->num_added, added);
 }
 
 // How many of a row's first `size` edges may stand before one of this order.
@@ -650,6 +698,7 @@ __device__ void merge_tail(const Batch &batch, const ChangingRows &rows,
   uint32_t degree = rows.degrees[row];
   uint32_t *places = arrivals.places + own, *ends = arrivals.ends + own;
   Weight *weights = arrivals.weights + own;
+  meet(); // all know the size
   while (size < degree) {
     uint32_t count = min(threads, degree - size);
     uint32_t end = 0, order = 0, rank = 0;
@@ -710,21 +759,23 @@ __device__ void merge_tail(const Batch &batch, const ChangingRows &rows,
 __device__ void merge_tails(const Batch &batch, uint32_t side) {
   __shared__ Arrivals arrivals;
   const ChangingRows &rows = batch.sides[side];
-  uint32_t count = batch.counts->num_grown[side];
+  uint32_t count = batch.counts->num_touched[INSERTS + side];
+  uint32_t num_parts = batch.counts->num_parts[INSERTS + side];
   for (uint32_t k = first_warp(); k < count; k += num_warps()) {
-    uint32_t row = rows.grown[k], size = rows.taken[row];
-    if (rows.degrees[row] > MANY)
+    uint32_t row = rows.touched[k];
+    if (row & LONG)
       continue;
-    merge_tail<1>(batch, rows, row, size, lane(), 32, arrivals,
+    merge_tail<1>(batch, rows, row, rows.taken[row], lane(), 32, arrivals,
                   threadIdx.x - lane(), [] { __syncwarp(); });
     if (lane() == 0)
       rows.taken[row] = 0;
   }
   __syncthreads(); // no warp reads its arrivals any more
-  for (uint32_t k = blockIdx.x; k < count; k += gridDim.x) {
-    uint32_t row = rows.grown[k], size = rows.taken[row];
-    if (rows.degrees[row] <= MANY)
+  for (uint32_t p = blockIdx.x; p < num_parts; p += gridDim.x) {
+    if (uint32_t(rows.parts[p]) != 0)
       continue;
+    uint32_t row = rows.touched[rows.parts[p] >> 32] & ~LONG;
+    uint32_t size = rows.taken[row];
     merge_tail<AT_ONCE>(batch, rows, row, size, threadIdx.x, blockDim.x,
                         arrivals, 0, [] { __syncthreads(); });
     if (threadIdx.x == 0)

@@ -16,6 +16,26 @@
 
 using namespace sigps;
 
+// Finds places for all rows, one after another by 32, with room for one part in
+// so many more edges; `begins` have `count` numbers, of which those of no row
+// are any.
+extern "C" __global__ void __launch_bounds__(256)
+    make_room_thread_mapped(uint32_t num_rows, uint32_t count,
+                            const uint32_t *degrees, uint32_t slack,
+                            uint64_t *begins, uint32_t *room,
+                            unsigned long long *used) {
+  for (uint64_t base = first_thread() - lane(); base < count;
+       base += num_threads()) {
+    uint32_t v = uint32_t(base) + lane();
+    uint32_t places = v < num_rows ? degrees[v] + degrees[v] / slack : 0;
+    uint64_t begin = take_places(used, places);
+    if (v < count)
+      begins[v] = begin;
+    if (v < num_rows)
+      room[v] = places;
+  }
+}
+
 // Copies all rows to other places, in other arrays.
 extern "C" __global__ void __launch_bounds__(256)
     copy_rows_warp_mapped(uint32_t num_rows, const uint64_t *begins,
@@ -40,70 +60,74 @@ extern "C" __global__ void __launch_bounds__(256, 4)
   LiveCounts *counts = batch.counts;
   uint32_t generation = load_acquire(&counts->barrier.generation);
   bool is_full = false;
-  bool may_repeat = batch.by_ends && batch.drops_repeats && batch.num_inserts;
-  if (batch.by_ends) {
+  if (batch.by_ends)
     take_given(batch);
-    wait_for_all(&counts->barrier, generation);
-  }
-  if (may_repeat) {
-    enter_inserts(batch);
-    wait_for_all(&counts->barrier, generation);
-  }
   if (batch.num_deletes > 0 && !counts->are_deleted) {
-    for (uint32_t side = 0; side < batch.num_sides; side++)
-      find_deleted(batch, side);
-    wait_for_all(&counts->barrier, generation);
-    if (counts->missing)
-      return;
+    on_all_sides(batch, generation,
+                 [&](uint32_t side) { list_rows(batch, DELETES, side, true); });
+    on_all_sides(batch, generation, [&](uint32_t side) {
+      divide_rows(batch, DELETES, side, true);
+    });
+    on_all_sides(batch, generation,
+                 [&](uint32_t side) { enter_edges(batch, DELETES, side); });
+    on_all_sides(batch, generation,
+                 [&](uint32_t side) { find_deleted(batch, side); });
+    if (!batch.by_ends) {
+      on_all_sides(batch, generation,
+                   [&](uint32_t side) { count_missing(batch, side); });
+      if (counts->missing)
+        return;
+    }
     for (uint32_t side = 0; side < batch.num_sides; side++)
       is_full |= counts->num_removed[side] > batch.most_removed;
-    for (uint32_t side = 0; side < batch.num_sides; side++)
+    on_all_sides(batch, generation, [&](uint32_t side) {
       if (is_full)
         fill_holes(batch, side);
       else if (are_ordered(batch, side))
         close_up_rows(batch, side);
       else
         close_holes(batch, side);
+    });
     if (is_full) {
       if (first_thread() == 0)
         counts->is_full = 1;
       return;
     }
-    wait_for_all(&counts->barrier, generation);
-    for (uint32_t side = 0; side < batch.num_sides; side++)
-      shorten_rows(batch, side);
-    wait_for_all(&counts->barrier, generation);
+    on_all_sides(batch, generation,
+                 [&](uint32_t side) { shorten_rows(batch, side); });
   }
   if (batch.num_inserts == 0)
     return;
+  bool may_repeat = batch.by_ends && batch.drops_repeats;
+  on_all_sides(batch, generation, [&](uint32_t side) {
+    list_rows(batch, INSERTS, side, may_repeat && side == 0);
+  });
+  for (uint32_t side = 0; side < batch.num_sides; side++)
+    divide_rows(batch, INSERTS, side, may_repeat && side == 0);
   if (may_repeat) {
+    wait_for_all(&counts->barrier, generation);
+    enter_edges(batch, INSERTS, 0);
+    wait_for_all(&counts->barrier, generation);
     find_repeats(batch);
     wait_for_all(&counts->barrier, generation);
   }
-  for (uint32_t side = 0; side < batch.num_sides; side++)
-    count_inserts(batch, side);
-  wait_for_all(&counts->barrier, generation);
-  for (uint32_t side = 0; side < batch.num_sides; side++)
-    find_places(batch, side);
-  wait_for_all(&counts->barrier, generation);
+  on_all_sides(batch, generation,
+               [&](uint32_t side) { find_places(batch, side); });
   for (uint32_t side = 0; side < batch.num_sides; side++)
     is_full |= counts->num_used[side] > batch.sides[side].size;
-  for (uint32_t side = 0; side < batch.num_sides; side++) {
-    const ChangingRows &rows = batch.sides[side];
-    if (!is_full)
-      move_rows(batch, side);
-    for (uint32_t k = first_thread(); is_full && k < counts->num_grown[side];
-         k += num_threads())
-      rows.pending[rows.grown[k]] = 0;
-  }
+  on_all_sides(batch, generation, [&](uint32_t side) {
+    if (is_full)
+      forget_rows(batch, side);
+    else
+      put_edges(batch, side);
+  });
   if (is_full) {
     if (first_thread() == 0)
       counts->is_full = 1;
     return;
   }
-  wait_for_all(&counts->barrier, generation);
   for (uint32_t side = 0; side < batch.num_sides; side++)
-    write_inserts(batch, side);
+    settle_rows(batch, side);
   if (SIGPS_ORDERED) {
     wait_for_all(&counts->barrier, generation);
     for (uint32_t side = 0; side < batch.num_sides; side++)

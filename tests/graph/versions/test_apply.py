@@ -69,7 +69,7 @@ def test_rows_are_those_of_a_graph_built_anew(
         if shares:
             patch.setattr(editing, "_WORTH_SHARING", 0)
             for module in (editing, version_rows):
-                patch.setattr(module, "threads", lambda: _THREE)
+                patch.setattr(module, "shared_threads", lambda: _THREE)
         patch.setattr(version_rows, "_ROW_SLACK", of_rows)
         patch.setattr(version_rows, "_MOVED_SLACK", of_moved)
         patch.setattr(version_rows, "_LEAST_ROOM", least)
@@ -311,6 +311,18 @@ class TestDeletes:
 
 
 class TestRefused:
+    @pytest.mark.parametrize("at", [0, 100_000, 199_999])
+    def test_one_number_of_many_that_does_not_fit(self, at: int):
+        graph = sigps.Graph.from_edges([0], [1], [1])
+        weights = np.ones(200_000)
+        weights[at] = 0.5
+        ends = np.zeros(200_000, int), np.ones(200_000, int)
+        with pytest.raises(GraphError, match=rf"weight\[{at}\] is 0.5, which the graph's int64 cannot hold"):
+            graph.apply((*ends, weights))
+        weights[at] = np.nan
+        with pytest.raises(GraphError, match=rf"weight\[{at}\] is NaN"):
+            graph.apply((*ends, weights))
+
     @pytest.mark.parametrize(
         ("given", "message"),
         [
