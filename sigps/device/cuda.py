@@ -156,7 +156,8 @@ def fits(num_bytes: int) -> bool:
     """Tell whether the GPU has so much memory free."""
     import cupy
 
-    return num_bytes <= cupy.get_default_memory_pool().free_bytes() or num_bytes <= free_bytes()
+    in_reserve = _limit is None and num_bytes <= cupy.get_default_memory_pool().free_bytes()
+    return in_reserve or num_bytes <= free_bytes()
 
 
 def check_fits(needed: Mapping[str, int]) -> None:

@@ -1,8 +1,8 @@
 """A run that is asked for as an earlier one on its graph was, but for the values of parameters.
 
 What was checked, chosen and compiled for the earlier one then serves again: that takes 15 us where `prepared` takes 45,
-and on several ranks 350, with its four exchanges. It stays with the graph, and refers to no graph itself. Ranks ask for
-the same runs in the same order, so all have it or none.
+and on several ranks 350, with four exchanges, of which one is left: whether all have it. It stays with the graph, and
+refers to no graph itself.
 """
 
 from __future__ import annotations
@@ -64,34 +64,54 @@ class _KeptRuns(dict[Any, _Kept]):
 
 
 def prepared_alike(program: Vertex, graph: Graph, options: Mapping[str, Any]) -> Prepared:
-    """Return what `prepared` returns; from an earlier run on the graph where one was asked for alike."""
-    if not (isinstance(program, Vertex) and isinstance(graph, Graph) and _is_plain(graph, options)):
-        return prepared(program, graph, **options)
-    known = graph.derived("runs asked for", _KeptRuns)
-    given = _SAME(options)
-    first = engine_of(options["device"]).first_device()
-    key = type(program), given, tuple(map(type, given)), first  # types: 1 is no True
-    try:
-        kept = known.get(key)
-    except TypeError:  # an option that is no plain value, which `prepared` says
-        return prepared(program, graph, **options)
-    if kept is None or program.declaration is not kept.declaration:
-        return _kept_from_now(program, graph, options, known, key)
-    from sigps.compiler.frontend.analysis import analyse
+    """Return what `prepared` returns; from an earlier run on the graph where one was asked for alike, on all ranks."""
     from sigps.system.worker_manager import WorkerManager
 
+    if not isinstance(graph, Graph):
+        return prepared(program, graph, **options)
+    known = graph.derived("runs asked for", _KeptRuns)
+    key = _key(program, graph, options)
+    kept = None if key is None else _usable(program, known, key)
+    is_kept = kept is not None
+    if graph.group.size > 1:  # options may be a rank's own, as that of rank 0 which shows progress
+        is_kept = all(graph.group.all_gather(is_kept))
+    if kept is None or not is_kept:
+        made = prepared(program, graph, **options)
+        if key is not None:
+            _keep(made, options, known, key)
+        return made
     stop_if_imported()
     program = seeded(program, options["seed"])
-    derived = analyse(program, kept.options.precision)
-    if derived is not kept.derived:
-        return _kept_from_now(program, graph, options, known, key)
     manager = WorkerManager(graph, options["threads"])
     graph = manager.graph = turned(graph, program)
-    warn_of_rounding(program, graph, derived)
+    warn_of_rounding(program, graph, kept.derived)
     bound = bind_ids(program, graph)
     return Prepared(
         program, bound, graph, manager, kept.facts, kept.executable, kept.options, kept.why_device
     )
+
+
+def _key(program: Vertex, graph: Graph, options: Mapping[str, Any]) -> Any:
+    """Return what runs that are asked for alike have in common; None where a run has more to look at."""
+    if not (isinstance(program, Vertex) and _is_plain(graph, options)):
+        return None
+    given = _SAME(options)
+    key = type(program), given, tuple(map(type, given)), engine_of(options["device"]).first_device()
+    try:  # types: 1 is no True
+        hash(key)
+    except TypeError:  # an option that is no plain value, which `prepared` says
+        return None
+    return key
+
+
+def _usable(program: Vertex, known: Mapping[Any, _Kept], key: Any) -> _Kept | None:
+    """Return what an earlier run left, if the program is still what it was made of."""
+    from sigps.compiler.frontend.analysis import analyse
+
+    kept = known.get(key)
+    if kept is None or program.declaration is not kept.declaration:
+        return None
+    return kept if analyse(program, kept.options.precision) is kept.derived else None
 
 
 def _is_plain(graph: Graph, options: Mapping[str, Any]) -> bool:
@@ -109,22 +129,20 @@ def _is_plain(graph: Graph, options: Mapping[str, Any]) -> bool:
     )
 
 
-def _kept_from_now(
-    program: Vertex, graph: Graph, options: Mapping[str, Any], known: dict[Any, _Kept], key: Any
-) -> Prepared:
-    made = prepared(program, graph, **options)
-    declared = program.declaration
-    is_of_class = declared is type(program).declaration  # else it depends on the values of parameters
+def _keep(made: Prepared, options: Mapping[str, Any], known: dict[Any, _Kept], key: Any) -> None:
+    """Keep what was prepared for runs that are asked for alike, where all of it is the same for them."""
+    from sigps.compiler.frontend.analysis import analyse
+
+    declared = made.program.declaration
+    is_of_class = declared is type(made.program).declaration  # else it depends on the values of parameters
     reads_columns = any(field.column is not None for field in declared.states)
     lists_ids = any(field.is_vertex_id and isinstance(field.type, VectorType) for field in declared.params)
     is_streamed = made.executable.spec is not engine_of(options["device"])
-    if is_of_class and not (reads_columns or lists_ids or is_streamed):
-        from sigps.compiler.frontend.analysis import analyse
-
-        for oldest in list(known)[
-            : max(0, len(known) - _MOST_KEPT + 1)
-        ]:  # other threads may run on the graph, too
-            known.pop(oldest, None)
-        derived = analyse(made.program, made.options.precision)
-        known[key] = _Kept(declared, derived, made.facts, made.executable, made.options, made.why_device)
-    return made
+    if not is_of_class or reads_columns or lists_ids or is_streamed:
+        return
+    for oldest in list(known)[
+        : max(0, len(known) - _MOST_KEPT + 1)
+    ]:  # other threads may run on the graph, too
+        known.pop(oldest, None)
+    derived = analyse(made.program, made.options.precision)
+    known[key] = _Kept(declared, derived, made.facts, made.executable, made.options, made.why_device)

@@ -91,7 +91,7 @@ def run(
             once; a declared contraction goes on without barriers where supersteps progress slowly; with
             `max_supersteps`, `checkpoint`, `schedule="edge"` and on `"python"` as False. True: no barriers at all:
             cores compute blocks of vertices until nothing changes, with the same result (`sigps explain` says of which
-            programs). Only on CPU cores.
+            programs). On a GPU only where edges are streamed: declared contractions, and shortest paths.
         threads: Threads of each rank on the CPU; None for its share of the host's cores.
         transport: How records cross between ranks: `"peer"` writes them into the memory of other GPUs of the host,
             `"nccl"` lets NCCL move them between GPUs of one host or several, `"mpi"` brings them through host

@@ -149,6 +149,20 @@ def test_ranks_prepare_a_run_once(device: str, monkeypatch: pytest.MonkeyPatch) 
     assert sorted(seen) == [0, 1]
 
 
+def test_ranks_that_ask_for_more_are_waited_for(device: str) -> None:
+    def on_ranks(group: ThreadGroup) -> list[int]:
+        graph, found = drawn_graph(group=group), []
+        for _ in range(3):
+            progress = (lambda so_far: None) if group.rank else None
+            options: dict[str, Any] = {"progress": progress}
+            options |= {"threads": 1 + len(found)} if group.rank == 1 else {}
+            found.append(sigps.run(BFS(source=0), graph, device=device, **options).supersteps)
+        return found
+
+    first, second = run_ranks(2, on_ranks)
+    assert first == second == first[:1] * 3
+
+
 def test_a_run_on_another_gpu_is_prepared_for_that(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("cuda.core")
     from host_gpu import use_host_as_gpu

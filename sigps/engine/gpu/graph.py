@@ -322,8 +322,13 @@ def graph_on_gpu(
         num_edges = subgraph.incoming.num_edges
         sizes = subgraph.num_owned, num_edges * (1 if subgraph.goes_both_ways else 2), 0
         in_rows, in_tiles = bytes_while_laid_out(*sizes), num_edges * (4 + SORTING)
-        if make_room(in_rows if tiling is None else in_tiles, gpu, besides=subgraph) < in_rows:
-            make_room(in_rows, gpu)
+        room = make_room(in_rows if tiling is None else in_tiles, gpu, besides=subgraph)
+        if room < in_rows:
+            room = make_room(in_rows, gpu)
+        if tiling is not None and room < in_tiles and add_up is list and not tiling.always:
+            key, tiling = sorts_rows, None  # for now: there may be room another time
+            if key in known:
+                return known[key]
         options: dict[str, Any] = {
             "tiling": tiling,
             "is_edited": is_edited,
@@ -334,6 +339,7 @@ def graph_on_gpu(
         if tiling is not None and made.tiles is None:  # it does not pay
             made = known.setdefault(sorts_rows, made)
         known[key] = made
+        return made
     return known[key]
 
 

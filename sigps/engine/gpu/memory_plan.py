@@ -69,7 +69,10 @@ def bytes_while_laid_out(num_vertices: int, num_edges: int, num_columns: int) ->
     314000
     """
     kept = bytes_kept(num_vertices, num_edges, num_columns)
-    return kept + edges_at_a_time(num_edges) * (ORDERING if num_columns else SORTING)
+    in_order = (
+        8 if num_columns else 4
+    ) * num_edges  # rows that keep their order: all ends, or a column, at once
+    return kept + max(edges_at_a_time(num_edges) * (ORDERING if num_columns else SORTING), in_order)
 
 
 def bytes_kept(num_vertices: int, num_edges: int, num_columns: int) -> int:
@@ -78,7 +81,7 @@ def bytes_kept(num_vertices: int, num_edges: int, num_columns: int) -> int:
     >>> bytes_kept(1000, 10_000, 0)
     114000
     """
-    return 5 * num_edges * (1 + num_columns) + 64 * num_vertices
+    return num_edges * (5 + 9 * num_columns) + 64 * num_vertices
 
 
 def bytes_to_walk(program: VertexProgram, num_edges: int, num_mirrored: int = 0) -> int:

@@ -37,8 +37,9 @@ _ACCOUNT, _PATHS = structure("PageAccount").dtype, structure("PagePaths").dtype
 
 
 NOT_BY_PAGES = (
-    "asynchronous=True finds paths along packed edges where weights are whole numbers, and where lengths, edges of "
-    "paths and ids fit 63 bits together. Use asynchronous='auto', which goes by supersteps"
+    "asynchronous=True finds paths along packed edges where these have a column of whole weights, where the program "
+    "keeps 8 bytes a vertex or more, and where lengths, edges of paths and ids fit 63 bits together. Use "
+    "asynchronous='auto', which goes by supersteps"
 )
 
 

@@ -44,7 +44,7 @@ class PlacedEdges:
             {
                 "edges": 4 * rows.num_positions,
                 "laying them out": edges.offsets.nbytes
-                + (edges_at_a_time(edges.ends.size) * SORTING if sorts_rows else 4 * edges.ends.size),
+                + (self._most_at_once * SORTING if sorts_rows else 4 * edges.ends.size),
             }
         )
         self.ends = cupy.zeros(max(rows.num_positions, 1), dtype=cupy.uint32)
@@ -66,9 +66,7 @@ class PlacedEdges:
             check_fits(
                 {
                     f"edge column {name}": values.dtype.itemsize * self.rows.num_positions,
-                    "laying it out": edges_at_a_time(values.size) * ORDERING
-                    if self._sorts_rows
-                    else values.nbytes,
+                    "laying it out": self._most_at_once * ORDERING if self._sorts_rows else values.nbytes,
                 }
             )
             moved = cupy.zeros(max(self.rows.num_positions, 1), dtype=values.dtype)
@@ -80,6 +78,7 @@ class PlacedEdges:
                     order = cupy.argsort(keys, kind="stable")
                     part = send(values[self._edges.offsets[first] : self._edges.offsets[last]])
                     self._move_piece(what, first, last, offsets, order, part, moved)
+                    del order, part, keys
             else:
                 offsets = cupy.asarray(self._edges.offsets)
                 what = f"place_column_{values.dtype.itemsize * 8}"
@@ -102,6 +101,12 @@ class PlacedEdges:
     def structure(self) -> Any:
         """Return what kernels take."""
         return self.rows.structure(self.ends)
+
+    @property
+    def _most_at_once(self) -> int:
+        """The most edges that are sorted at once: a row is not divided."""
+        longest = int(self.degrees_on_host.max(initial=0))
+        return max(edges_at_a_time(self._edges.ends.size), longest)
 
     def _sorted_by(self) -> Iterator[tuple[int, int, Any, Any]]:
         """Cut the host's rows into pieces; yield which rows, where they begin there, and what edges are sorted by.

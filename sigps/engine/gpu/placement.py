@@ -51,7 +51,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _ALL = 1 << 62
-"""More bytes than there are: what earlier runs kept goes, since edges fill what a limit leaves."""
+"""More bytes than there are: what earlier runs kept goes, since edges fill what is left."""
 
 _SPARE, _LEAST_SPARE = 8, 1 << 10
 """As `job/live_ranks.py` has them."""
@@ -273,14 +273,15 @@ class Placement:
         needed = bytes_beside_pages(edges, places, num_lids, num_blocks, self.column)
         needed += heads
         needed += run_bytes
-        spare = (free := make_room(_ALL if self.is_limited else needed, gpu)) - needed
+        fills = self.is_limited or self.stream == "auto"
+        spare = (free := make_room(_ALL if fills else needed, gpu)) - needed
         if spare < 0:
             raise DeviceError(
                 f"the GPU has {free:,} bytes for this run, which needs {needed:,} even with its edges packed on the "
                 "host. precision='single' takes less; earlier results have their fields on the GPU while they are held",
                 rank=self.exchange.rank,
             )
-        resident_bytes = spare if self.is_limited or self.stream == "auto" else 0
+        resident_bytes = spare if fills else 0
         limits: dict[str, Any] = {"host_bytes": self.host_bytes, "rank": self.exchange.rank}
         made = PackedGraph(subgraph, gpu, resident_bytes, self.column, **limits)
         known[PACKED] = made

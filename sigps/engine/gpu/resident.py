@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -40,19 +41,23 @@ def make_room(wanted: int, gpu: Gpu, besides: Subgraph | None = None) -> int:
         gpu: The GPU; the current one.
         besides: The partition whose edges stay.
     """
-    free = free_bytes(wanted)
-    for subgraph, on_gpus in list(_on_gpus.items()):
-        graphs = on_gpus.get(gpu.ordinal, {})
-        for key in list(graphs) if subgraph is not besides else ():
-            if free >= wanted:
-                return free
-            dropped = weakref.ref(graphs.pop(key))
-            _runs_on.get(subgraph, {}).pop(gpu.ordinal, None)
-            free = free_bytes(wanted)
-            if (in_use := dropped()) is not None:
-                graphs[key] = in_use
-    return free
+    with _making_room:
+        free = free_bytes(wanted)
+        for subgraph, on_gpus in list(_on_gpus.items()):
+            graphs = on_gpus.get(gpu.ordinal, {})
+            for graph in [] if subgraph is besides else [weakref.ref(kept) for kept in graphs.values()]:
+                if free >= wanted:
+                    return free
+                keys = [key for key, kept in graphs.items() if kept is graph()]  # rows may stand in for tiles
+                for key in keys:
+                    del graphs[key]
+                _runs_on.get(subgraph, {}).pop(gpu.ordinal, None)
+                free = free_bytes(wanted)
+                if (in_use := graph()) is not None:
+                    graphs.update(dict.fromkeys(keys, in_use))
+        return free
 
 
+_making_room = threading.RLock()
 _on_gpus: weakref.WeakKeyDictionary[Subgraph, dict[int, dict[Any, GpuGraph]]] = weakref.WeakKeyDictionary()
 _runs_on: weakref.WeakKeyDictionary[Subgraph, dict[int, dict[Any, Any]]] = weakref.WeakKeyDictionary()

@@ -22,6 +22,7 @@ from sigps.engine.gpu.direct_messages import DirectMessages
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.lease_template import lease_template
 from sigps.engine.gpu.memory_plan import MemoryPlan
+from sigps.engine.gpu.resident import make_room
 from sigps.kernels.cpu.arguments import ACTIVE, HALTED, RETIRED, SENDERS_BITMAP, SENDERS_NONE
 from sigps.kernels.cuda.lease import CONTROL, FRONTIER_BITS, OVERFLOWED, RUNNING, STATS
 from sigps.kernels.direction import PULL, PUSH, choose_direction
@@ -76,8 +77,11 @@ class RunMemory:
             pulls_alone=pulls_alone,
         )
         self._plan = plan = template.plan
+        wanted = plan.nbytes + plan.state_bytes + sum(template.to_commit.values())
+        if not fits(wanted):
+            make_room(wanted, graph.gpu)  # what this run has is in use, so it stays
         if take is None:
-            if not fits(plan.nbytes + plan.state_bytes + sum(template.to_commit.values())):
+            if not fits(wanted):
                 needed = {"messages and work": plan.nbytes, "state fields": plan.state_bytes}
                 check_fits({**needed, **template.to_commit})
             self._block, self._state_block = _taken(plan.nbytes, plan.state_bytes)

@@ -96,22 +96,25 @@ def order_on_gpu(gpu: Gpu, rows: EdgeList, bounds: NDArray[np.int64], rank: int)
     with cupy.cuda.Device(gpu.ordinal):
         if free_bytes(needed) < needed:
             return None
+        try:
+            return _found_on(gpu, rows, bounds, rank)
+        except MemoryError:  # a rank on the same GPU has taken what was free
+            return None
+        finally:
+            cupy.get_default_memory_pool().free_all_blocks()
 
-        def move_rows(before: Any, order: Any, after: Any, values: Any) -> Any:
-            moved = cupy.empty_like(values)
-            num_rows = order.size
-            given = before, after, order, np.uint64(num_rows), np.uint64(1), np.uint8(False), values, moved
-            blocks = max(1, min(gpu.num_sms * 16, num_rows // 8))
-            _mover(gpu).launch(blocks, 256, given)
-            return moved
 
-        on_device = send(rows.offsets), send(rows.ends), cupy.asarray(bounds)
-        found = order_of_part(cupy, *on_device, rank, move_rows)
-        del on_device
-        on_host = PartOrder(*(bring(array, np.dtype(array.dtype.name)) for array in found))
-        del found
-        cupy.get_default_memory_pool().free_all_blocks()
-        return on_host
+def _found_on(gpu: Gpu, rows: EdgeList, bounds: NDArray[np.int64], rank: int) -> PartOrder:
+    import cupy
+
+    def move_rows(before: Any, order: Any, after: Any, values: Any) -> Any:
+        moved, num_rows = cupy.empty_like(values), order.size
+        given = before, after, order, np.uint64(num_rows), np.uint64(1), np.uint8(False), values, moved
+        _mover(gpu).launch(max(1, min(gpu.num_sms * 16, num_rows // 8)), 256, given)
+        return moved
+
+    found = order_of_part(cupy, send(rows.offsets), send(rows.ends), cupy.asarray(bounds), rank, move_rows)
+    return PartOrder(*(bring(array, np.dtype(array.dtype.name)) for array in found))
 
 
 _FEW_EDGES = 1 << 20

@@ -49,6 +49,22 @@ def test_the_oldest_goes_and_what_is_in_use_stays(monkeypatch: pytest.MonkeyPatc
     assert levels.tolist() == list(range(42))
 
 
+def test_what_is_kept_twice_goes_with_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    from host_gpu import GPU, use_host_as_gpu
+
+    from sigps.engine.gpu import resident
+
+    use_host_as_gpu(monkeypatch)
+    graph = sigps.generate("path", n=40)
+    sigps.run(BFS(source=0), graph, device="cuda")
+    kept = resident.graphs_on_gpu(partition_of(graph), GPU)
+    kept["tiles that do not pay"] = next(iter(kept.values()))
+    laid_out = weakref.ref(kept["tiles that do not pay"])
+    monkeypatch.setattr(resident, "free_bytes", lambda wanted=0: gc.collect() * 0 + 10 * (laid_out() is None))
+    assert resident.make_room(10, GPU) == 10
+    assert not kept
+
+
 @pytest.mark.gpu
 def test_graphs_take_turns_where_one_fits() -> None:
     graphs = [sigps.generate("rmat", scale=16, seed=seed) for seed in (1, 2)]
