@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from sigps.job.result import Result
 
-__all__ = ["LaterIds", "changed_ids"]
+__all__ = ["LaterIds", "UnreadIds", "changed_ids"]
 
 
 def changed_ids(before: Result, after: Result) -> NDArray[Any]:
@@ -45,3 +46,27 @@ class LaterIds:
         if self._find is not None:
             self._found, self._find = self._find(), None
         return self._found
+
+
+class UnreadIds:
+    """Those of the last two results, which alone may wait to be read: what they are found from holds memory."""
+
+    def __init__(self) -> None:
+        self._last: tuple[weakref.ref[LaterIds] | None, weakref.ref[LaterIds] | None] = (None, None)
+
+    def add(self, later: LaterIds) -> None:
+        """Let the ids of one more result wait; those of the last but one are read."""
+        older, last = self._last
+        _read(older)
+        self._last = last, weakref.ref(later)
+
+    def read(self) -> None:
+        """Read all that wait."""
+        for later in self._last:
+            _read(later)
+        self._last = None, None
+
+
+def _read(later: weakref.ref[LaterIds] | None) -> None:
+    if later is not None and (waiting := later()) is not None:
+        waiting.read()

@@ -16,7 +16,7 @@ from sigps.graph.versions.apply import stored_edges
 from sigps.graph.versions.batch import Changes, as_changes
 from sigps.graph.versions.row_changes import RowChanges, distinct
 from sigps.group import together
-from sigps.job.changed_ids import LaterIds
+from sigps.job.changed_ids import LaterIds, UnreadIds
 from sigps.job.guard import Affected, Guard, allowance, refusal
 from sigps.job.on_ranks import OnRanks
 from sigps.job.preparing import Prepared
@@ -68,6 +68,8 @@ class GpuRankedRun(OnRanks):
         super().__init__(made, threads, found, options)
         self._plain = plain
         self._engine: GpuRankedLiveEngine | None = None
+        self._unread = UnreadIds()
+        self._is_laid_out_anew = False
         self._lay_out()
 
     @property
@@ -81,10 +83,8 @@ class GpuRankedRun(OnRanks):
 
     def full(self) -> Result | None:
         """Run anew on the edges that were taken last; None where there is an obstacle."""
-        if self.obstacle:
-            return None
         engine = self._live
-        stats = engine.run()
+        stats = engine.run()  # where ranks agree on obstacles
         if self.obstacle:
             return None
         self._full_messages = stats.num_messages + engine.full_cost
@@ -181,13 +181,15 @@ class GpuRankedRun(OnRanks):
 
     def changed_ids(self) -> Any:
         """Return as `OnRanks` does; where each rank keeps its own part they are found when they are read."""
-        if self._gathers or self._before is None:
+        is_anew, self._is_laid_out_anew = self._is_laid_out_anew, False
+        if self._gathers or self._before is None or is_anew:  # the engine did not see the result before
             return super().changed_ids()
         found = self._live.changed()
         ids, place = self._result.ids, self._place  # type: ignore[union-attr]
         if not callable(found):
             return ids[:0]
         later = LaterIds(lambda: ids[np.sort(place[found()])])
+        self._unread.add(later)
         return later
 
     def close(self) -> None:
@@ -202,11 +204,12 @@ class GpuRankedRun(OnRanks):
 
     def _laid_out_anew(self, newer: Graph, why: str) -> str:
         self._let_go()
-        self._graph = newer
+        self._graph, self._is_laid_out_anew = newer, True
         self._lay_out()
         return why
 
     def _let_go(self) -> None:
+        self._unread.read()
         if self._engine is not None:
             self._engine.close()
             self._engine = None

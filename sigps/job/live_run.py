@@ -15,7 +15,7 @@ from sigps.graph.graph import Graph
 from sigps.graph.ids import Ids
 from sigps.graph.versions.batch import Changes, as_changes
 from sigps.graph.versions.row_changes import distinct
-from sigps.job.changed_ids import LaterIds
+from sigps.job.changed_ids import LaterIds, UnreadIds
 from sigps.job.guard import Affected, Guard, allowance, refusal
 from sigps.job.preparing import Prepared, prepared, turned
 from sigps.job.result import Result
@@ -81,7 +81,7 @@ class LiveRun:
         self._spending: Spending | None = None
         self._held: weakref.ref[LiveFields] | None = None
         self._kept: weakref.ref[LiveFields] | None = None
-        self._later: tuple[weakref.ref[LaterIds] | None, weakref.ref[LaterIds] | None] = (None, None)
+        self._unread = UnreadIds()
 
     @property
     def obstacle(self) -> str:
@@ -290,10 +290,7 @@ class LiveRun:
         if not callable(found):
             return ids.to_oids(found)
         later = LaterIds(lambda: ids.to_oids(found()))
-        older, last = self._later
-        if (waiting := older() if older is not None else None) is not None:
-            waiting.read()
-        self._later = last, weakref.ref(later)
+        self._unread.add(later)
         return later
 
     def detach(self) -> None:
@@ -320,11 +317,8 @@ class LiveRun:
         for fields in (_alive(self._kept), _alive(self._held)):
             if fields is not None:
                 fields.take()
-        for later in self._later:
-            if later is not None and (waiting := later()) is not None:
-                waiting.read()
+        self._unread.read()
         self._held = self._kept = None
-        self._later = None, None
         self._threads.close()
 
     def _fields(self) -> LiveFields:

@@ -11,6 +11,7 @@ from host_kernels import host_kernels
 from host_streams import use_host_for_streams
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from monotone_programs import Joined
 
 import sigps
 from sigps import Graph, State, Vertex
@@ -199,6 +200,16 @@ def parts_and_joins(*, num_vertices: int, sizes: list[int]) -> None:
             expected = sigps.run(WCC(), graph, device="cpu")
             assert result["component"].tolist() == expected["component"].tolist()
             assert result.path == "incremental"
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+def test_what_is_held_up_from_elsewhere_goes_on_holding_up() -> None:
+    """A vertex that lost an edge, but not its key, holds up the next one, until the edge between them goes."""
+    graph = Graph.from_edges([0, 0, 1, 2, 3], [1, 2, 3, 3, 4], directed=False)
+    with sigps.stream(Joined(), graph, device="cuda", guard="incremental", asynchronous=False) as stream:
+        found = [stream.apply(deletes=edge) for edge in (([1], [3]), ([3], [4]))]
+        assert [result.path for result in found] == ["incremental"] * 2
+        assert [result["component"].tolist() for result in found] == [[0] * 5, [0, 0, 0, 0, 4]]
 
 
 @pytest.mark.usefixtures("host_is_gpu")

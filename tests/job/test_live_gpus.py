@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -13,17 +14,19 @@ from histories import History, assert_parents_hold, drawn, histories
 from host_lease import run_leases_by_their_text
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from monotone_programs import Joined
 from thread_group import ThreadGroup, run_ranks
 
 import sigps
 from sigps import Graph, Updates, Vertex
 from sigps.apps import BFS, SSSP, WCC
 from sigps.device.linking import link_kernel
-from sigps.engine.gpu import following, live, live_ranks, numbering, placement
+from sigps.engine.gpu import edited_rows, following, live, live_ranks, numbering, peer_buffers, placement
+from sigps.errors import DeviceError
 from sigps.graph.later import LaterGraph
 from sigps.job import guard
 
-FIELDS = {"SSSP": "distance", "WCC": "component", "BFS": "level"}
+FIELDS = {"SSSP": "distance", "WCC": "component", "BFS": "level", "Joined": "component"}
 
 quick = settings(
     max_examples=drawn(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -193,6 +196,14 @@ def test_components_part_and_join(ranks: int) -> None:
     assert {path for path, _ in told} == {"incremental"}
 
 
+def test_what_is_held_up_from_elsewhere_goes_on_holding_up(ranks: int) -> None:
+    """A vertex that lost an edge, but not its key, holds up the next one, until the edge between them goes."""
+    first = graphs_of(([0, 0, 1, 2, 3], [1, 2, 3, 3, 4]), np.ones(5), 5, directed=False)
+    batches = [Updates(None, ([1], [3])), Updates(None, ([3], [4]))]
+    told = assert_batches(Joined(), first, batches, ranks, guard="incremental")
+    assert [path for path, _ in told] == ["incremental"] * 2
+
+
 def chain(n: int, **more: Any) -> Callable[..., Graph]:
     return lambda **o: Graph.from_edges(
         range(n - 1), range(1, n), np.ones(n - 1), vertices=range(n), **more, **o
@@ -240,6 +251,87 @@ def test_each_rank_keeps_its_part(program: Vertex, ranks: int) -> None:
     assert {k: w for part in edges for k, w in part.items()} == dict(
         zip(zip(judge["source"], judge["target"], strict=True), judge["weight"], strict=True)
     )
+
+
+def test_each_rank_tells_what_changed_where_rows_are_laid_out_anew(ranks: int) -> None:
+    first = chain(40, directed=False)
+    batches = [Updates(None, ([30], [31], [1.0])), Updates(([0], [35], [1.0]))]
+    found = streamed(SSSP(source=0), first, batches, ranks, guard="incremental", gather=False)
+    assert [entry[1] for entry in found[0]] == ["full", "incremental"]
+    graph, before = first(), sigps.run(SSSP(source=0), first(), device="python")["distance"]
+    for k, batch in enumerate(batches):
+        graph = graph.apply(batch.inserts, batch.deletes)
+        now = sigps.run(SSSP(source=0), graph, device="python")["distance"]
+        told = {v for of_rank in found for v in of_rank[k][3]}
+        assert set(np.flatnonzero(before != now).tolist()) <= told
+        before = now
+
+
+def test_ids_of_two_results_wait_to_be_read(ranks: int) -> None:
+    """The memory of others is let go of, and that of all when the stream is closed."""
+
+    def of(group: ThreadGroup) -> Any:
+        how: dict[str, Any] = {"device": "cuda", "transport": "peer", "gather": False}
+        with sigps.stream(
+            SSSP(source=0), chain(40)(group=group), guard="incremental", asynchronous=False, **how
+        ) as live:
+            found: list[Any] = [live.apply(inserts=([0], [k], [1.0])) for k in (39, 30, 20, 10)]
+            wait = [result._changed._find is not None for result in found]
+        left = [result._changed._find is not None for result in found]
+        return wait, left, [result.changed_ids.tolist() for result in found]
+
+    found = run_ranks(ranks, of)
+    assert [(wait, left) for wait, left, _ in found] == [([False] * 2 + [True] * 2, [False] * 4)] * ranks
+    expected = [[39], list(range(30, 39)), list(range(20, 30)), list(range(10, 20))]
+    assert [sorted(v for *_, ids in found for v in ids[k]) for k in range(4)] == expected
+
+
+@pytest.mark.parametrize("short", ["one", "all"])
+@pytest.mark.parametrize("begins", [True, False])
+def test_rows_that_do_not_fit_run_in_full(
+    short: str, begins: bool, ranks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At first, and where rows are laid out anew."""
+    without: list[int] = []
+
+    def fits(needed: Any) -> None:
+        without.append(threading.get_ident())
+        if short == "all" or without[0] == threading.get_ident():
+            raise DeviceError("the GPU has 0 bytes free", rank=0)
+
+    def of(group: ThreadGroup) -> Any:
+        how: dict[str, Any] = {"device": "cuda", "transport": "peer", "asynchronous": False}
+        with sigps.stream(SSSP(source=0), chain(20)(group=group), guard="incremental", **how) as live:
+            if not begins:
+                group.barrier()
+                if group.rank == 0:
+                    monkeypatch.setattr(edited_rows, "check_fits", fits)
+                group.barrier()
+            result = live.apply(deletes=([4], [5], [1.0]))
+            return result["distance"].tolist(), result.path, live._live is None, live._why
+
+    if begins:
+        monkeypatch.setattr(edited_rows, "check_fits", fits)
+    monkeypatch.setattr(peer_buffers, "_idle", {})
+    found = run_ranks(ranks, of)
+    assert found[0][0] == [0, 1, 2, 3, 4, *[np.inf] * 15]
+    for _, path, is_plain, why in found:
+        assert (path, is_plain) == ("full", True)
+        assert "do not fit the GPU" in why
+    assert [len(idle) for idle in peer_buffers._idle.values()] == [2] * ranks
+
+
+def test_memory_is_given_back_where_a_stream_does_not_begin(
+    ranks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(engine: Any) -> None:
+        raise DeviceError("the GPU has 0 bytes free", rank=0)
+
+    monkeypatch.setattr(live_ranks.GpuRankedLiveEngine, "_find_obstacle", fails)
+    monkeypatch.setattr(peer_buffers, "_idle", {})
+    with pytest.raises(DeviceError, match="rows that follow do not fit"):
+        streamed(SSSP(source=0), chain(20), [], ranks)
+    assert [len(idle) for idle in peer_buffers._idle.values()] == [2] * ranks
 
 
 def test_more_ghosts_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,11 +383,21 @@ def test_guards(choice: Any, ranks: int) -> None:
         assert sorted(asked) == sorted([([7], 2, 10), ([1], 2, 11)] * ranks)
 
 
-def test_numbers_below_0_are_refused_by_all(ranks: int) -> None:
+@pytest.mark.parametrize("choice", ["incremental", "full"])
+def test_numbers_below_0_are_refused_by_all(choice: Any, ranks: int) -> None:
     batches = [Updates(([5], [7], [1.0])), Updates(([3], [8], [-1.0])), Updates(([1], [9], [0.5]))]
-    told = assert_batches(SSSP(source=0), chain(10), batches, ranks, guard="incremental")
-    assert [path for path, _ in told] == ["incremental", "full", "full"]
+    told = assert_batches(SSSP(source=0), chain(10), batches, ranks, guard=choice)
+    assert [path for path, _ in told] == [choice, "full", "full"]
     assert all("below 0" in why for _, why in told[1:])
+
+
+def test_numbers_below_0_are_refused_where_rows_are_laid_out_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranks, n = use_ranks(monkeypatch, 2, spare=2), 80
+    monkeypatch.setattr(placement, "_SPARE", 1 << 30)
+    batches = [Updates((range(9), range(n - 9, n), np.full(9, -2.0)))]
+    told = assert_batches(SSSP(source=0), chain(n), batches, ranks, guard="incremental")
+    assert [path for path, _ in told] == ["full"]
+    assert "below 0" in told[0][1]
 
 
 def test_edges_are_deleted_by_their_columns(ranks: int) -> None:

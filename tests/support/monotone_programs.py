@@ -133,3 +133,18 @@ class Lowest(Vertex, message=float):
             for edge in self.out_edges:
                 self.send(edge, sent + edge.weight)
         self.vote_to_halt()
+
+
+class Joined(Vertex, message=VertexId, directed=False):
+    """The smallest id of each vertex's component, and the superstep in which it came."""
+
+    component: State[VertexId] = -1
+    came: State[int] = -1
+
+    def compute(self, messages):
+        label = self.id if self.superstep == 0 else min(messages, default=self.component)
+        if self.superstep == 0 or label < self.component:
+            self.component = label
+            self.came = self.superstep
+            self.send_to_neighbors(label)
+        self.vote_to_halt()

@@ -82,6 +82,7 @@ class GpuFollowingEngine:
     gives_up = True
     grows = False
     full_cost = 0
+    _is_read, _num_edges = True, 0  # where nothing is laid out
     _key_type, _takes_min, _adds = "uint32", True, False
 
     def __init__(

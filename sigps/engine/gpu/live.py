@@ -114,8 +114,13 @@ class GpuLiveEngine(GpuFollowingEngine):
         self._stamp = 1
         self._launched: int | None = None  # with which limit, and not read yet
         self._key_type = self._keys.dtype.name
+        self._lay_out_rows()
+        if not self.obstacle:
+            self._make_room_for_trimming()
+
+    def _lay_out_rows(self) -> None:
+        """Give rows room to change in."""
         super()._lay_out()
-        self._make_room_for_trimming()
 
     def run(self) -> StatsLog:
         """Run from superstep 0 to the end."""

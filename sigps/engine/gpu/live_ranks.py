@@ -41,6 +41,7 @@ from sigps.engine.gpu.peer_buffers import give_back, taken_buffers
 from sigps.engine.gpu.peers import GpuPeerEngine
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.stats import StatsLog
+from sigps.errors import DeviceError
 from sigps.kernels.cuda.abi import structure
 
 __all__ = ["GpuRankedLiveEngine"]
@@ -88,7 +89,11 @@ class GpuRankedLiveEngine(GpuLiveEngine):
     ) -> None:
         self._patience, self._agreed = patience, agree
         self._run_buffers, self._key_buffers = taken_buffers(exchange), taken_buffers(exchange)
-        super().__init__(native, params, subgraph, exchange, has_witnesses=has_witnesses)
+        try:
+            super().__init__(native, params, subgraph, exchange, has_witnesses=has_witnesses)
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Leave what others write to for a later stream."""
@@ -206,6 +211,8 @@ class GpuRankedLiveEngine(GpuLiveEngine):
         if not spending.take(cost + edges):
             return None
         self._changes = bool(found["num_listed"] or edges)
+        if self._has_witnesses and facts[:, 2].any():  # those that are held up lose their numbers
+            self._has_numbers = False
         if not edges:
             return StatsLog()
         engine.set_marked(edges)
@@ -366,9 +373,19 @@ class GpuRankedLiveEngine(GpuLiveEngine):
         self._most_ghosts = self._num_ghosts + np.array(graph.numbering.spare)
         self._num_slots = np.array([lids.size for lids in subgraph.halo])
         super()._lay_out()
+        if self.obstacle:
+            return
         weight = "uint8" if self._column is None else graph.incoming.column(self._column).dtype.name
         given = self._key_type, weight, self._takes_min, self._column is not None, self._adds
         self._rank_kernels = _kernels(self._native.gpu, *given)
+
+    def _lay_out_rows(self) -> None:
+        """Have an obstacle on all ranks where rows do not fit one's GPU: others would wait for it."""
+        try:
+            super()._lay_out_rows()
+        except (DeviceError, MemoryError) as error:
+            self.obstacle = f"rows that follow do not fit the GPU: {error}"
+        self.obstacle = self._agreed(self.obstacle)
 
     def _point(self) -> None:
         super()._point()

@@ -15,16 +15,17 @@
 namespace sigps {
 namespace {
 
-// Gives listed vertices back their states of superstep 0.
+// Gives listed vertices back their states of superstep 0. Those that are HELD
+// keep their numbers, which are below those of what they hold up.
 __device__ void reset_listed(const Live &live, uint32_t count) {
   for (uint32_t k = first_thread(); k < count; k += num_threads()) {
     uint32_t v = live.listed[k];
     for (uint32_t i = 0; i < live.num_states; i++)
       copy_value(live.states[i], live.first[i], v, live.bytes[i]);
     live.keys[v] = first_key_of(live, v); // which may lie by themselves
-    live.fates[v] = UNSEEN;
-    if (!SIGPS_ADDS)
+    if (!SIGPS_ADDS && live.fates[v] == TRIMMED)
       live.numbers[v] = NO_NUMBER;
+    live.fates[v] = UNSEEN;
   }
 }
 
