@@ -29,8 +29,8 @@ class Renamed(Numbering):
 
     renamed = 0
 
-    def __init__(self, xp: Any, subgraph: Any) -> None:
-        super().__init__(xp, subgraph)
+    def __init__(self, xp: Any, subgraph: Any, *, spare: Any = ()) -> None:
+        super().__init__(xp, subgraph, spare=spare)
         if subgraph.gids is None:
             return
         numbers = np.arange(self.num_lids, dtype=np.uint32)
