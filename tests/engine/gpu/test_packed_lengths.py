@@ -115,7 +115,7 @@ def test_what_does_not_fit_a_label_goes_by_supersteps(weights: Any, ids: int, tm
     for field in expected.fields:
         assert found[field].tolist() == expected[field].tolist()
     assert sum(s.bytes_read for s in found.stats) > 0
-    with pytest.raises(ConfigError, match="where weights are whole numbers"):
+    with pytest.raises(ConfigError, match="a column of whole weights"):
         sigps.run(SSSP(source=0), graph, device="cuda", stream="always", asynchronous=True)
 
 

@@ -71,7 +71,7 @@ def test_what_is_not_built_is_refused(tmp_path: Path, monkeypatch: Any) -> None:
     host_gpu.use_host_as_gpu(monkeypatch)
     stored = sigps.load(tmp_path / "store")
     options: dict[str, Any] = {"device": "cuda", "stream": "always", "asynchronous": True}
-    with pytest.raises(ConfigError, match="where weights are whole numbers"):
+    with pytest.raises(ConfigError, match="a column of whole weights"):
         sigps.run(SSSP(source=0), stored, **options)
     with pytest.raises(ConfigError, match="transfer= does not go with"):
         sigps.run(SSSP(source=0), stored, transfer="bulk", **options)
