@@ -105,7 +105,7 @@ def test_explained(cls: Any, reason: str) -> None:
 def test_explained_where_none_is_needed() -> None:
     said = [explain(cls).partition("barriers     ")[2].partition("\n")[0] for cls in (WCC, SSSP)]
     assert said[0] == "not needed: with asynchronous=True the result is the same, bit for bit"
-    assert said[1] == f"{said[0]}, a column of whole weights"
+    assert said[1] == f"{said[0]}, where weights are whole numbers"
 
 
 DECLARED = """
