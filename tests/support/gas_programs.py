@@ -24,6 +24,21 @@ class GatheredPageRank(GAS):
         return self.superstep < self.iterations
 
 
+class Rank(GAS, asynchronous=0.85):
+    """PageRank from 1, until no rank changes by more than `tolerance`: a declared contraction."""
+
+    tolerance: Param[float] = 1e-9
+    rank: State[float] = 1.0
+
+    def gather(self, edge):
+        return edge.source.rank / edge.source.out_degree
+
+    def apply(self, total):
+        old = self.rank
+        self.rank = 0.15 + 0.85 * total
+        return abs(self.rank - old) > self.tolerance
+
+
 class UpdatedPageRank(GAS):
     """The same by update(): shares live on edges."""
 

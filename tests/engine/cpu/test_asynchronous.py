@@ -14,20 +14,18 @@ import numpy as np
 import pytest
 from battery import BATTERY
 from engines import compiled
-from gas_programs import GatheredPaths, GatheredSSSP, GatheredWCC
+from gas_programs import GatheredPaths, GatheredSSSP, GatheredWCC, Rank
 from processes import end_of
 from relax_programs import MORE, relax
 from thread_group import ThreadGroup, run_ranks
 
 from sigps import (
-    GAS,
     Aggregator,
     Checkpoint,
     ComputeError,
     ConfigError,
     DeviceError,
     Graph,
-    Param,
     Result,
     State,
     Vertex,
@@ -388,21 +386,6 @@ def test_blocks_are_small_where_edges_add_numbers(make: Any, step: int, bits: in
     graph = Graph.from_edges(ends, (ends + step) % n, weights=ends % 7 + 0.5, directed=False)
     engine = compiled(make(), graph, 1, blocks=Schedule())
     assert engine._fused._rounds.crew.bits == bits  # type: ignore[union-attr]
-
-
-class Rank(GAS, asynchronous=0.85):
-    """PageRank from 1."""
-
-    tolerance: Param[float] = 1e-9
-    rank: State[float] = 1.0
-
-    def gather(self, edge):
-        return edge.source.rank / edge.source.out_degree
-
-    def apply(self, total):
-        old = self.rank
-        self.rank = 0.15 + 0.85 * total
-        return abs(self.rank - old) > self.tolerance
 
 
 class Halves(Vertex, message=float, asynchronous=0.5):

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gas_programs import GatheredPaths, GatheredWCC
+from gas_programs import GatheredPaths, GatheredWCC, Rank
 from processes import end_of
 from relax_programs import MORE, relax
 from thread_group import ThreadGroup, run_ranks
 
 import sigps
-from sigps import GAS, Checkpoint, ComputeError, ConfigError, Graph, Param, State, Vertex, generate, run
+from sigps import Checkpoint, ComputeError, ConfigError, Graph, Vertex, generate, run
 from sigps.apps import SSSP, WCC
 from sigps.engine.cpu.crew import Schedule
 from sigps.engine.cpu.streamed import StreamingEngine
@@ -30,21 +30,6 @@ MPIRUN = Path(sys.executable).with_name("mpirun")
 
 LENGTHS, HOPS = relax(), relax(loop=MORE)
 WIDEST = relax("(self.id + 0.0)", worst="-inf", fold="max", better=">")
-
-
-class Rank(GAS, asynchronous=0.85):
-    """PageRank from 1, until no rank changes by more than `tolerance`."""
-
-    tolerance: Param[float] = 1e-4
-    rank: State[float] = 1.0
-
-    def gather(self, edge):
-        return edge.source.rank / edge.source.out_degree
-
-    def apply(self, total):
-        old = self.rank
-        self.rank = 0.15 + 0.85 * total
-        return abs(self.rank - old) > self.tolerance
 
 
 SCHEDULES = [
@@ -112,7 +97,7 @@ def test_contraction(seed: int, tmp_path: Path, scheduled: Any) -> None:
         stored = packed(graph, tmp_path, order)
         for schedule in SCHEDULES[:3]:
             scheduled(schedule)
-            found = streamed(Rank(), stored, threads=1 + seed % 3)
+            found = streamed(Rank(tolerance=1e-4), stored, threads=1 + seed % 3)
             assert np.abs(found["rank"] - exact).sum() <= graph.num_vertices * (1e-4 + 1e-8) / (1 - 0.85)
             entry = found.stats[-1]
             assert entry.direction == "async"
@@ -142,13 +127,16 @@ def test_a_contraction_goes_on_without_barriers_by_itself(order: Order, tmp_path
 
 def test_a_contraction_of_far_edges_stays_with_supersteps(tmp_path: Path) -> None:
     save_packed(generate("rmat", scale=12, directed=False), tmp_path / "graph", order="given", page_arcs=4096)
-    found = run(Rank(), sigps.load(tmp_path / "graph"), stream="always")
+    found = run(Rank(tolerance=1e-4), sigps.load(tmp_path / "graph"), stream="always")
     assert {entry.direction for entry in found.stats} == {"pull"}
 
 
 def test_deterministic_contractions_are_the_same_on_any_threads(tmp_path: Path) -> None:
     stored = packed(drawn(1), tmp_path, "given")
-    ranks = [streamed(Rank(), stored, threads=t, deterministic=True)["rank"].tobytes() for t in (1, 3)]
+    ranks = [
+        streamed(Rank(tolerance=1e-4), stored, threads=t, deterministic=True)["rank"].tobytes()
+        for t in (1, 3)
+    ]
     assert ranks[0] == ranks[1]
 
 
@@ -228,7 +216,7 @@ def test_contractions_on_ranks(seed: int, ranks: int, tmp_path: Path, scheduled:
     order: Order = "given" if (seed + ranks) % 2 else "degree"
     packed(graph, tmp_path, order)
     scheduled(SCHEDULES[seed % 3])
-    found = on_ranks(ranks, Rank(), tmp_path / order, threads=1 + seed % 2)
+    found = on_ranks(ranks, Rank(tolerance=1e-4), tmp_path / order, threads=1 + seed % 2)
     assert np.abs(found["rank"] - exact).sum() <= graph.num_vertices * (1e-4 + 1e-8) / (1 - 0.85)
     assert found.reason == "converged"
 
@@ -237,7 +225,9 @@ def test_by_themselves_contractions_on_ranks_have_supersteps(tmp_path: Path) -> 
     save_packed(generate("grid", rows=100, columns=100), tmp_path / "graph", order="given", page_arcs=4096)
 
     def run_rank(group: ThreadGroup) -> set[str]:
-        found = run(Rank(), sigps.load(tmp_path / "graph", group=group), device="cpu", stream="always")
+        found = run(
+            Rank(tolerance=1e-4), sigps.load(tmp_path / "graph", group=group), device="cpu", stream="always"
+        )
         return {entry.direction for entry in found.stats}
 
     assert run_ranks(2, run_rank) == [{"pull"}] * 2

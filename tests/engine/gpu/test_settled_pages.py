@@ -8,29 +8,15 @@ from typing import Any
 import host_gpu
 import numpy as np
 import pytest
+from gas_programs import Rank
 
 import sigps
-from sigps import GAS, Graph, Param, State
+from sigps import Graph
 from sigps.apps import SSSP, PageRank
 from sigps.errors import ConfigError, DeviceError
 from sigps.graph.formats.packed_store import save_packed
 
 TOLERANCE = 1e-7
-
-
-class Rank(GAS, asynchronous=0.85):
-    """PageRank from 1, until no rank changes by more than `tolerance`."""
-
-    tolerance: Param[float]
-    rank: State[float] = 1.0
-
-    def gather(self, edge):
-        return edge.source.rank / edge.source.out_degree
-
-    def apply(self, total):
-        old = self.rank
-        self.rank = 0.15 + 0.85 * total
-        return abs(self.rank - old) > self.tolerance
 
 
 def exact_ranks(graph: Graph) -> Any:
