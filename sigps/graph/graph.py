@@ -771,6 +771,8 @@ class Graph(GraphArrays):
         """Return the out-degrees of this rank's rows, [num_rows]."""
         if self._version is not None:
             return self._version.rows.degrees()
+        if self._packed is not None and not self.directed and not self.is_laid_out:
+            return self._packed.row_degrees()
         return _differences(self.offsets)
 
     def in_degrees(self) -> NDArray[np.int64]:
@@ -780,7 +782,7 @@ class Graph(GraphArrays):
         if self._version is not None and self._version.inward is not None:
             return self._version.inward.degrees()
         if self._packed is not None and self.group.size == 1:
-            return _differences(self.in_edges().offsets)
+            return _differences(self.in_edges().offsets) if self.is_laid_out else self._packed.row_degrees()
         if self.by_target is not None:
             return _differences(self.by_target.offsets)
         degrees = np.zeros(self.num_vertices, dtype=np.int64)

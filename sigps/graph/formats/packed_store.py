@@ -50,7 +50,7 @@ from sigps.graph.formats.store_writing import Pieces, Slice, header_of, vertex_s
 from sigps.graph.packing.packer import Order, Page, in_order
 from sigps.graph.packing.pages import PAGE_ARCS
 from sigps.graph.packing.table import PageTable, problem_of, rows_of_ranks
-from sigps.graph.packing.unpacker import PackedColumn, PackedRows, unpacked
+from sigps.graph.packing.unpacker import PackedColumn, PackedRows, row_degrees, unpacked
 from sigps.group import Group, together
 from sigps.host_memory import available_memory
 from sigps.kernels.cpu.layout import order_by_row
@@ -219,6 +219,25 @@ class PackedArrays(GraphArrays):
             last = (rows[-1], ends[-1]) if rows.size else last
         return True
 
+    def row_degrees(self) -> NDArray[np.int64]:
+        """Return the packed arcs of each of this rank's vertices, [num_rows], without unpacking them. Not collective.
+
+        They are out- and in-degrees of an undirected graph. Where rows are by degree, each rank reads where all begin.
+
+        Raises:
+            GraphError: If a page is damaged.
+        """
+        num_threads = self._num_threads()
+        if self.order is None:
+            return row_degrees(self.own, num_threads)
+        degrees = np.zeros(self.rows.num_vertices, dtype=np.int64)
+        degrees[self.order] = row_degrees(self.rows, num_threads)
+        first, stop = self.row_bounds[self.group.rank : self.group.rank + 2].tolist()
+        return degrees[first:stop]
+
+    def _num_threads(self) -> int:
+        return max(1, len(os.sched_getaffinity(0)) // self.group.size)
+
     def unpacked(self) -> GraphArrays:
         """Return the graph with this rank's rows in memory. Not collective.
 
@@ -227,8 +246,7 @@ class PackedArrays(GraphArrays):
         Raises:
             GraphError: If a page is damaged.
         """
-        num_threads = max(1, len(os.sched_getaffinity(0)) // self.group.size)
-        by_target = None
+        num_threads, by_target = self._num_threads(), None
         if self.group.size > 1 and (self.directed or self.order is not None):
             own = range(self.first_row, self.first_row + self.num_rows)
             rows = _out_edges(self.rows, self.order, own, num_threads, directed=self.directed)

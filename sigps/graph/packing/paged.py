@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sigps.graph.packing.table import chains
-from sigps.graph.packing.unpacker import PackedRows, RowParts
+from sigps.graph.packing.unpacker import PackedRows, row_offsets
 
 __all__ = ["PagedRows"]
 
@@ -36,17 +35,11 @@ class PagedRows:
 
     def __init__(self, packed: PackedRows, num_threads: int) -> None:
         packed.require_files()
-        self.packed, table, parts = packed, packed.table, RowParts(packed.table)
-        with ThreadPoolExecutor(num_threads) as pool:
-            list(pool.map(lambda page: packed.unpack_degrees(page, parts.of(page)), range(table.num_pages)))
-        self.offsets = parts.offsets()
+        self.packed, table = packed, packed.table
+        self.offsets = row_offsets(packed, num_threads)
         self.chains = list(chains(table)) if table.num_pages else []
         firsts = [int(table.first_rows[chain[0]]) for chain in self.chains]
         self.first_rows = np.array([*firsts, self.offsets.size - 1], dtype=np.int64)
-        begins = self.offsets[self.first_rows]
-        for number, chain in enumerate(self.chains):  # so that no arc of theirs is looked for elsewhere
-            if int(begins[number + 1]) != int(table.arcs[chain[-1] + 1]):
-                raise packed.damaged("pages", chain[-1])
 
     @property
     def most_arcs(self) -> int:

@@ -18,7 +18,7 @@ from sigps.graph.packing.renumbering import place_rows, renumbered
 from sigps.graph.packing.streams import CHUNK
 from sigps.graph.packing.table import PageTable, chains
 
-__all__ = ["UNPACKING_BYTES", "PackedColumn", "PackedRows", "RowParts", "unpacked"]
+__all__ = ["UNPACKING_BYTES", "PackedColumn", "PackedRows", "row_degrees", "row_offsets", "unpacked"]
 
 
 @dataclass(frozen=True)
@@ -230,10 +230,33 @@ def unpacked(
     Raises:
         GraphError: If a page is damaged.
     """
-    with ThreadPoolExecutor(num_threads) as pool:
-        if order is None:
+    if order is None:
+        with ThreadPoolExecutor(num_threads) as pool:
             return _in_given_order(packed, pool)
-        return _in_order_of_vertices(packed, order, pool)
+    own_offsets = row_offsets(packed, num_threads)
+    with ThreadPoolExecutor(num_threads) as pool:
+        return _in_order_of_vertices(packed, own_offsets, order, pool)
+
+
+def row_offsets(packed: PackedRows, num_threads: int) -> NDArray[np.uint64]:
+    """Return where each row begins among all arcs, [rows + 1], of which the beginning of each page tells: O(rows).
+
+    Args:
+        packed: The rows.
+        num_threads: Threads that work.
+
+    Raises:
+        GraphError: If a page is damaged.
+    """
+    table, parts = packed.table, _RowParts(packed.table)
+    with ThreadPoolExecutor(num_threads) as pool:
+        list(pool.map(lambda page: packed.unpack_degrees(page, parts.of(page)), range(table.num_pages)))
+    offsets = parts.offsets()
+    for chain in chains(table):  # so that no arc of theirs is looked for elsewhere
+        end = int(offsets[int(table.end_rows[chain[-1]])])
+        if end != int(table.arcs[chain[-1] + 1]):
+            raise packed.damaged("pages", chain[-1])
+    return offsets
 
 
 _Arrays = tuple[NDArray[np.uint64], NDArray[np.uint32], dict[str, NDArray[Any]]]
@@ -241,7 +264,7 @@ _Arrays = tuple[NDArray[np.uint64], NDArray[np.uint32], dict[str, NDArray[Any]]]
 
 def _in_given_order(packed: PackedRows, pool: ThreadPoolExecutor) -> _Arrays:
     """Return what pages hold, one behind the other."""
-    table, parts = packed.table, RowParts(packed.table)
+    table, parts = packed.table, _RowParts(packed.table)
     targets, columns = _empty_arrays(packed)
 
     def unpack(page: int) -> None:
@@ -253,18 +276,14 @@ def _in_given_order(packed: PackedRows, pool: ThreadPoolExecutor) -> _Arrays:
     return parts.offsets(), targets, columns
 
 
-def _in_order_of_vertices(packed: PackedRows, order: NDArray[np.uint32], pool: ThreadPoolExecutor) -> _Arrays:
+def _in_order_of_vertices(
+    packed: PackedRows, own_offsets: NDArray[np.uint64], order: NDArray[np.uint32], pool: ThreadPoolExecutor
+) -> _Arrays:
     """Return rows in the order of vertices, each of them sorted anew, and brought to its place."""
-    table, parts = packed.table, RowParts(packed.table)
-    list(pool.map(lambda page: packed.unpack_degrees(page, parts.of(page)), range(table.num_pages)))
-    own_offsets = parts.offsets()
+    table = packed.table
     found = np.zeros(packed.num_vertices + 1, dtype=np.uint64)
     found[1:][order] = np.diff(own_offsets)
     np.cumsum(found, out=found)
-    for chain in chains(table):  # so that no arc of theirs is looked for elsewhere
-        end = int(own_offsets[int(table.end_rows[chain[-1]])])
-        if end != int(table.arcs[chain[-1] + 1]):
-            raise packed.damaged("pages", chain[-1])
     targets, columns = _empty_arrays(packed)
 
     def move(chain: range) -> None:
@@ -278,7 +297,10 @@ def _in_order_of_vertices(packed: PackedRows, order: NDArray[np.uint32], pool: T
             own = slice(int(table.arcs[page]) - first_arc, int(table.arcs[page + 1]) - first_arc)
             degrees = np.empty(len(table.rows(page)), dtype=np.uint32)
             packed.unpack_page(page, degrees, ends[own])
-            if not np.array_equal(degrees, parts.of(page)):  # a file that changed since
+            begins = np.clip(
+                own_offsets[table.rows(page).start : table.rows(page).stop + 1], *_ends(table, page)
+            )
+            if not np.array_equal(degrees, np.diff(begins)):  # a file that changed since
                 raise packed.damaged("pages", page)
             for name, column in values.items():
                 packed.unpack_column(name, page, column[own])
@@ -292,13 +314,24 @@ def _in_order_of_vertices(packed: PackedRows, order: NDArray[np.uint32], pool: T
     return found, targets, columns
 
 
+def row_degrees(packed: PackedRows, num_threads: int) -> NDArray[np.int64]:
+    """Return the arcs of each row, [rows]; as `row_offsets` does."""
+    offsets = row_offsets(packed, num_threads)
+    return (offsets[1:] - offsets[:-1]).view(np.int64)
+
+
+def _ends(table: PageTable, page: int) -> tuple[int, int]:
+    arcs = table.arcs_of(page)
+    return arcs.start, arcs.stop
+
+
 def _empty_arrays(packed: PackedRows) -> tuple[NDArray[np.uint32], dict[str, NDArray[Any]]]:
     size = int(packed.table.arcs[-1])
     columns = {name: np.empty(size, column.dtype) for name, column in packed.columns.items()}
     return np.empty(size, dtype=np.uint32), columns
 
 
-class RowParts:
+class _RowParts:
     """How many arcs each row has in each page: a row that continues has several parts."""
 
     def __init__(self, table: PageTable) -> None:

@@ -34,6 +34,11 @@ def order(request, monkeypatch):
 def assert_same(opened: Graph, graph: Graph) -> None:
     assert (opened.num_vertices, opened.num_edges) == (graph.num_vertices, graph.num_edges)
     assert (opened.directed, opened.ids.kind) == (graph.directed, graph.ids.kind)
+    was_laid_out = opened.is_laid_out
+    assert opened.in_degrees().tolist() == graph.in_degrees().tolist()
+    if not graph.directed:
+        assert opened.out_degrees().tolist() == graph.out_degrees().tolist()
+    assert opened.is_laid_out == was_laid_out  # degrees need no edges
     gids = np.arange(graph.num_vertices)
     assert opened.ids.to_oids(gids).tolist() == graph.ids.to_oids(gids).tolist()
     pairs = [(opened.offsets, graph.offsets), (opened.targets, graph.targets)]
