@@ -29,8 +29,8 @@ def collect(part: RankResult, program: Vertex, graph: Graph, device: str, *, gat
     if group.size == 1:
         ids = all_ids(graph)
     elif gather:
-        gids, fields = _gathered(part.gids, fields, graph)
-        ids = graph.ids.to_oids(gids)
+        fields = _gathered(part.gids, fields, graph)
+        ids = graph.ids.to_oids(part.gids if group.rank else np.arange(graph.num_vertices))
     else:
         ids = part.oids(graph)
     fields = as_string_ids(fields, program, graph)
@@ -160,14 +160,19 @@ def all_ids(graph: Graph) -> NDArray[Any]:
 
 def _gathered(
     gids: NDArray[np.int64], fields: Mapping[str, NDArray[Any]], graph: Graph
-) -> tuple[NDArray[np.int64], Mapping[str, NDArray[Any]]]:
-    """Return all ranks' gids and fields in gid order on rank 0, and on the others their own."""
-    all_gids = to_rank_0(gids, graph)
-    all_fields = {name: to_rank_0(values, graph) for name, values in fields.items()}
-    if graph.group.rank != 0:
-        return gids, fields
-    order = np.argsort(all_gids)
-    return all_gids[order], {name: values[order] for name, values in all_fields.items()}
+) -> Mapping[str, NDArray[Any]]:
+    """Return all ranks' fields in gid order on rank 0, and on the others their own."""
+    places = to_rank_0(gids, graph)  # of each vertex one
+
+    def gathered(values: NDArray[Any]) -> NDArray[Any]:
+        arrived = to_rank_0(values, graph)
+        if graph.group.rank != 0:
+            return values
+        in_order = np.empty_like(arrived)
+        in_order[places] = arrived
+        return in_order
+
+    return {name: gathered(values) for name, values in fields.items()}
 
 
 def _string_ids(gids: NDArray[np.int64], graph: Graph) -> NDArray[Any]:

@@ -94,7 +94,8 @@ def divide_pages(
     if packed.order is None:
         return Contiguous(bounds), bounds
     owners = np.empty(graph.num_vertices, dtype=np.min_scalar_type(size - 1))
-    owners[packed.order] = np.repeat(np.arange(size), np.diff(bounds))
+    for rank in range(size):
+        owners[packed.order[bounds[rank] : bounds[rank + 1]]] = rank
     without = _without_row(packed.order, graph.num_vertices)
     owners[without] = np.arange(without.size) * size // max(without.size, 1)
     return Table(owners, size), bounds
@@ -155,8 +156,8 @@ def _part(graph: Graph, assignment: Assignment, bounds: NDArray[np.int64], num_t
     rows, uses = together(read, group)
     gids = np.arange(first, stop)
     if packed.order is not None:
-        own = assignment.owned(group.rank)
-        without = own[np.isin(own, _without_row(packed.order, graph.num_vertices), assume_unique=True)]
+        without = _without_row(packed.order, graph.num_vertices)
+        without = without[assignment.owner_of(without) == group.rank]
         gids = np.concatenate([packed.order[first:stop], without]).astype(np.int64)
     degrees = np.diff(rows.offsets)
     if graph.directed:
