@@ -82,6 +82,7 @@ def streamed_memory(
     page_bytes: int = 0,
     table_bytes: int = 0,
     is_by_degree: bool = False,
+    saves: bool = False,
 ) -> dict[str, int]:
     """Return the same for a run whose edges stay in a packed store. Pure.
 
@@ -96,6 +97,10 @@ def streamed_memory(
         page_bytes: Bytes of the largest page, which each of them reads.
         table_bytes: Bytes of the parameters that are tables.
         is_by_degree: Whether rows are by degree.
+        saves: Whether there are state logs, for which all values on edges are brought together.
+
+    Returns:
+        Bytes by purpose. `"on edges"` are those of values on edges that can be in no file.
     """
     rows = size._replace(num_edges=0, directed=False)
     purposes = memory(rows, program, num_ranks, state_bytes, partition, table_bytes=table_bytes)
@@ -111,6 +116,14 @@ def streamed_memory(
     purposes["unpacking"] = num_threads * (
         longest * (4 + size.column_bytes + walked) + UNPACKING_BYTES + page_bytes
     )
+    if program is not None and program.edge_states:
+        from sigps.engine.cpu.value_sizes import least_room, thread_bytes
+
+        purposes["on edges"] = least_room(program) + num_threads * thread_bytes(program, longest)
+        purposes["on edges"] += 8 * longest + size.num_vertices  # where a value of the other end lies; who wrote
+        if saves:
+            kept = sum(dtype.itemsize for dtype in program.edge_state_dtypes)
+            purposes["for a time"] = (8 + kept) * size.num_edges
     return purposes
 
 

@@ -182,6 +182,7 @@ class RunOptions(NamedTuple):
         patience: Seconds that a GPU waits for another.
         schedule: What a work item of a superstep's messages is.
         cache_bytes: What a run that streams may keep of its edges, unpacked.
+        value_bytes: What it may keep in memory of values on edges; the others are in a file. None for all.
         device_memory: The bytes that it may take of each GPU; None: all there are.
         stream: Whether edges may stay on the host of a GPU: `"auto"`, where graph and run do not fit.
         host_memory: The bytes that packed pages may take of the host's memory beside a GPU; None for no limit.
@@ -201,6 +202,7 @@ class RunOptions(NamedTuple):
     patience: float = math.inf
     schedule: Schedule = "vertex"
     cache_bytes: int = 0
+    value_bytes: int | None = None
     device_memory: int | None = None
     stream: Literal["auto", "always", "never"] = "auto"
     host_memory: int | None = None

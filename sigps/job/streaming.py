@@ -37,6 +37,9 @@ class Streaming:
     Attributes:
         resident: Bytes of a rank by purpose.
         cached: Bytes of unpacked edges that are kept beside them.
+        values: Bytes of values on edges, and of those that wait for other ends, that are kept beside them.
+        spilled: Bytes of the others at most, which are in files.
+        room_on_edges: What the run may keep of them in memory; None for no limit.
         streamed: Packed bytes that a superstep reads in which all edges matter.
         arcs: Edges that are unpacked then.
         rows: Their rows.
@@ -53,14 +56,21 @@ class Streaming:
     needed: int
     where: str
     why: str
+    values: int = 0
+    spilled: int = 0
+    room_on_edges: int | None = None
 
     def __str__(self) -> str:
         resident, cached, streamed = map(
             bytes_text, (sum(self.resident.values()), self.cached, self.streamed)
         )
+        on_edges = ""
+        if self.values or self.spilled:
+            on_edges = f", {bytes_text(self.values)} of values on edges"
+            on_edges += f" and at most {bytes_text(self.spilled)} of them in files" if self.spilled else ""
         return (
-            f"{resident} in memory and {cached} of edges kept, at most {streamed} a superstep from {self.where}; with "
-            f"all edges in memory it would be {bytes_text(self.needed)}, and {self.why}"
+            f"{resident} in memory and {cached} of edges kept{on_edges}, at most {streamed} a superstep from "
+            f"{self.where}; with all edges in memory it would be {bytes_text(self.needed)}, and {self.why}"
         )
 
 
@@ -139,7 +149,8 @@ def decide_streaming(
         ghosts = min(size.num_vertices - vertices, arcs)
         part, longest = PartitionSize(vertices, 0, ghosts=ghosts), _longest(rows.table)
         given = size, derived, part, len(threads), states, longest, num_threads
-        return streamed_memory(*given, page_bytes=page_bytes, table_bytes=tables, is_by_degree=is_by_degree)
+        more = {"page_bytes": page_bytes, "table_bytes": tables}
+        return streamed_memory(*given, **more, is_by_degree=is_by_degree, saves=options.saves)
 
     pages = np.searchsorted(rows.table.first_rows, bounds.astype(np.uint64))
     vertices, arcs = np.diff(bounds), np.diff(rows.table.arcs[pages].astype(np.int64))
@@ -156,12 +167,20 @@ def decide_streaming(
     spare = 0 if limit is None else limit - sum(resident.values())
     own = rows.part(range(int(bounds[rank]), int(bounds[rank + 1])))
     packed = own.num_bytes + sum(c.num_bytes for name, c in own.columns.items() if name in names)
-    unpacked = int(arcs[rank]) * an_edge
+    unpacked, values, spilled, room = int(arcs[rank]) * an_edge, 0, 0, None
+    if derived is not None and derived.edge_states:
+        from sigps.engine.cpu.value_sizes import least_room, most_room
+
+        most = most_room(derived, int(arcs[rank])) - least_room(derived)
+        values = most if limit is None else min(spare, most)
+        spilled, spare = most - values, max(0, spare - values)
+        room = None if limit is None else least_room(derived) + values
     cached = min(spare, unpacked)
     left = 1 - cached / max(unpacked, 1)
     streamed, read_arcs, read_rows = (int(left * n) for n in (packed, arcs[rank], vertices[rank]))
     why = "it was asked for" if limit is None or needed <= limit else f"host_memory is {_text(limit)}"
-    return Streaming(resident, cached, streamed, read_arcs, read_rows, needed, rows.where, why)
+    given = resident, cached, streamed, read_arcs, read_rows, needed
+    return Streaming(*given, rows.where, why, values, spilled, room)
 
 
 def _check_transfer(transfer: str, stream: str, device: str) -> None:

@@ -114,9 +114,7 @@ class RankResult:
     @property
     def edge_ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Gids of the owned vertices and of the other ends of their out-edges; each vertex's in ascending order."""
-        edges = self._subgraph.outgoing
-        assert edges is not None
-        return self._subgraph.sources_of_edges(), edges.ends.astype(np.int64)
+        return self._subgraph.sources_of_edges(), self._subgraph.targets_of_edges()
 
     def oids(self, graph: Graph) -> NDArray[Any]:
         """Return the users' ids of `gids`, made once a partition. Collective."""

@@ -79,11 +79,14 @@ def plan(
     )
     streaming = _streaming(job, program, derived, num_ranks)
     if streaming is not None:
-        rows = {**streaming.resident, "cached": streaming.cached}
+        on_edges = {"on edges": streaming.resident.get("on edges", 0) + streaming.values}
+        rows = {**streaming.resident, **(on_edges if streaming.values else {}), "cached": streaming.cached}
     for line in _memory_lines(job, program, size, rows, num_ranks, loads=loads):
         click.echo(line)
     if streaming is not None:
         click.echo(f"  streamed   {bytes_text(streaming.streamed):>12}  a superstep at most")
+        if streaming.spilled:
+            click.echo(f"  in files   {bytes_text(streaming.spilled):>12}  of values on edges at most, in TMPDIR")
         click.echo(f"it streams: {streaming}")
     if job.many is not None:
         click.echo("  of one run; side by side, of each thread up to 64 times state and messages")

@@ -16,7 +16,7 @@ from sigps.engine.partition.subgraph import missing_column
 from sigps.kernels.cpu.arguments import Edges
 from sigps.kernels.cpu.layout import renumber
 
-__all__ = ["Blocks"]
+__all__ = ["Blocks", "moved"]
 
 
 class Blocks:
@@ -164,13 +164,13 @@ class Blocks:
         self, ends: NDArray[np.uint32], gids: NDArray[np.uint32], columns: dict[str, NDArray[Any]], first: int
     ) -> Edges:
         """Return edges as loops take them, their ends by local id and by gid."""
-        found = {name: _moved(values, first) for name, values in columns.items()} | self._absent
+        found = {name: moved(values, first) for name, values in columns.items()} | self._absent
         messages = tuple(found[name] for name in self._program.edge_columns)
-        block = Edges(self._offsets, _moved(ends, first), messages, self._stops)
+        block = Edges(self._offsets, moved(ends, first), messages, self._stops)
         walked: tuple[Any, ...] = ()
         if self._program.reads_edges:
-            walked_ends = _moved(gids, first)
-            ids = _moved(self._ids[ends], first) if self._ids.size else walked_ends
+            walked_ends = moved(gids, first)
+            ids = moved(self._ids[ends], first) if self._ids.size else walked_ends
             walked = (
                 block.offsets,
                 walked_ends,
@@ -213,16 +213,16 @@ class _At:
         self.__array_interface__ = {
             "version": 3,
             "typestr": values.dtype.str,
-            "shape": (size,),
+            "shape": (size, *values.shape[1:]),
             "data": (address, False),
         }
 
 
-def _moved(values: NDArray[Any], first: int) -> NDArray[Any]:
+def moved(values: NDArray[Any], first: int) -> NDArray[Any]:
     """Return an array whose elements from `first` on are these values; those before are not there.
 
     So loops find edges at their positions among all, which `Edges.offsets` has, with a part of them in memory. Only
-    elements that are there may be read.
+    elements that are there may be read. The values lie in one piece.
     """
-    address = (values.ctypes.data - first * values.itemsize) % 2**64
-    return np.asarray(_At(values, address, first + values.size))
+    address = (values.ctypes.data - first * values.strides[0]) % 2**64
+    return np.asarray(_At(values, address, first + len(values)))

@@ -209,11 +209,16 @@ class DirectMessages:
             num_messages += int(queue.size[0])
             capacity *= 4
             at = np.uint64(stopped)
-            if at < end and self._edge_states is not None:
-                assert self._subgraph.outgoing is not None
-                offsets = self._subgraph.outgoing.offsets
-                self._edge_states.undo(int(offsets[stopped]), int(offsets[stopped + 1]))
+            if at < end:
+                self._undo(int(stopped))
         return calls, written
+
+    def _undo(self, vertex: int) -> None:
+        """Drop what a vertex wrote on its edges in this superstep: it computes once more."""
+        if self._edge_states is not None:
+            assert self._subgraph.outgoing is not None
+            offsets = self._subgraph.outgoing.offsets
+            self._edge_states.undo(int(offsets[vertex]), int(offsets[vertex + 1]))
 
     def _check_memory(self, num_messages: int, superstep: int) -> None:
         """Refuse messages that would not fit, before they are written.

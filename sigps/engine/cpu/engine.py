@@ -200,11 +200,14 @@ class Engine:
         names = [f.name for f in self._state.program.states]
         return self._state.fields.states[names.index(name)]
 
-    def edge_state(self, name: str) -> NDArray[Any]:
-        """Return what is kept on out-edges, in the order of `Subgraph.outgoing`; the engine's own array."""
+    def edge_state(self, name: str) -> Any:
+        """Return what is kept on out-edges, in the order of `Subgraph.outgoing`; the engine's own array.
+
+        Where edges stream, it becomes an array when it is read as one.
+        """
         assert self._state.edge_states is not None
         names = [f.name for f in self._state.program.edge_states]
-        return self._state.edge_states.pending[names.index(name)]
+        return self._state.edge_states.kept(names.index(name))
 
     def begin(self, name: str, values: NDArray[Any]) -> None:
         """Let a state field begin with these values, [num_owned] by local id; before superstep 0."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,9 @@ from sigps.kernels.cpu.arguments import (
 )
 from sigps.native.kernel import Kernel, LoopFaultError
 
+if TYPE_CHECKING:
+    from sigps.engine.cpu.value_blocks import ValueBlocks
+
 __all__ = ["RunState"]
 
 _NONE = np.empty(0, dtype=np.uint32)
@@ -59,7 +62,7 @@ class RunState:
         last: What the last superstep did here.
         senders: Owned vertices that sent last; None while they are known by `read.sent` alone.
         active: Active vertices as a list; None while they are known by their status alone.
-        edge_states: What is kept on edges; None where nothing is.
+        edge_states: What is kept on edges; None where nothing is, and of rows that are streamed until `keep_values`.
         commit_edges: Commits it.
         pull_edges: In-edges by target, with the columns that messages read; absent where they are streamed.
     """
@@ -87,11 +90,12 @@ class RunState:
         self.last = Counters(active=n)
         self.senders: NDArray[np.uint32] | None = None
         self.active: NDArray[np.uint32] | None = None
-        self.edge_states = _edge_states(self)
-        self.commit_edges: EdgeCommit | None = None
-        if self.edge_states is not None and subgraph.outgoing is not None:
-            self.commit_edges = EdgeCommit(self.edge_states, subgraph.outgoing.offsets, threads)
-        walked = () if subgraph.incoming.is_streamed else walked_edges(program, subgraph, self.edge_states)
+        in_memory = _edge_states(self)
+        self.edge_states: EdgeStates | ValueBlocks | None = in_memory
+        self.commit_edges: EdgeCommit | ValueBlocks | None = None
+        if in_memory is not None and subgraph.outgoing is not None:
+            self.commit_edges = EdgeCommit(in_memory, subgraph.outgoing.offsets, threads)
+        walked = () if subgraph.incoming.is_streamed else walked_edges(program, subgraph, in_memory)
         self.owned_by_all = OwnedVertices(
             subgraph.ids,
             subgraph.incoming.offsets,
@@ -117,6 +121,11 @@ class RunState:
             self._of_thread.owned = self.owned_by_all._replace(walked=walked)
         owned: OwnedVertices = self._of_thread.owned
         return owned
+
+    def keep_values(self, values: ValueBlocks) -> None:
+        """Keep values on edges beside rows that are streamed."""
+        self.edge_states = self.commit_edges = values
+        self.owned_by_all = self.owned_by_all._replace(wrote=values.wrote)
 
     def let_walk(self, walked: tuple[Any, ...]) -> None:
         """Let loops of this thread walk these out-edges from now on."""
@@ -232,7 +241,7 @@ def _filled(size: int, dtype: np.dtype[Any], value: Any) -> NDArray[Any]:
 
 def _edge_states(state: RunState) -> EdgeStates | None:
     program, edges = state.program, state.subgraph.outgoing
-    if not program.reads_edge_links:
+    if not program.reads_edge_links or state.subgraph.incoming.is_streamed:
         return None
     assert edges is not None
     check_names(program.edge_states, edges.columns)

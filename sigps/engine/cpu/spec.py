@@ -163,9 +163,11 @@ class StreamingCpuSpec(CpuSpec):
         return Needs(streamed=True)
 
     def streaming_obstacle(self, program: VertexProgram, graph: Graph, options: RunOptions) -> str:
-        if program.reads_edge_links:
-            return f"{program.name} keeps values on edges, or looks through rows of neighbours, which are in memory"
-        if program.reads_edges and graph.directed:
+        if program.reads_neighbors:
+            return f"{program.name} looks through rows of neighbours, which are in memory"
+        if program.edge_states and graph.group.size > 1:
+            return f"{program.name} keeps values on edges, which stream on one rank: run it on one, or in memory"
+        if (program.reads_edges or program.edge_states) and graph.directed:
             return f"compute() of {program.name} walks its out-edges, and the store of a directed graph has in-edges"
         if options.schedule == "edge":
             return "schedule='edge' goes along all edges in memory"
@@ -178,7 +180,7 @@ class StreamingCpuSpec(CpuSpec):
             f"the rows of {graph.packed.rows.where} are by degree. Write it with order='given', or sigps convert "
             "--packed --order given"
         )
-        if program.reads_edges or program.delivery is Delivery.DIRECT:
+        if program.reads_edges or program.edge_states or program.delivery is Delivery.DIRECT:
             return f"{program.name} sends to single vertices, or its compute() walks out-edges, and {given}"
         if options.deterministic and _depends_on_order(program, graph):
             return f"messages of {program.name} are listed, or combine in an order of its own, and {given}"
@@ -224,7 +226,8 @@ class StreamingCpuSpec(CpuSpec):
             contracts = is_built and options.forced is None and context.exchange.size == 1
         if options.asynchronous is not True:
             context = context._replace(options=options._replace(asynchronous=False))
-        return self._made(StreamingEngine, context, cache_bytes=options.cache_bytes, contracts=contracts)
+        room = {"cache_bytes": options.cache_bytes, "value_bytes": options.value_bytes}
+        return self._made(StreamingEngine, context, **room, contracts=contracts)
 
 
 def _depends_on_order(program: VertexProgram, graph: Graph) -> bool:

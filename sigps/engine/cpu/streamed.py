@@ -24,6 +24,7 @@ from sigps.engine.cpu.progress import SlowContraction, can_decide
 from sigps.engine.cpu.records import Records
 from sigps.engine.cpu.run_state import RunState
 from sigps.engine.cpu.streamed_blocks import StreamedBlocks
+from sigps.engine.cpu.value_blocks import ValueBlocks
 from sigps.engine.cpu.work import can_push
 from sigps.engine.direction import Direction
 from sigps.engine.partition.streamed import StreamedEdges
@@ -40,22 +41,27 @@ class StreamedRecords(Records):
     in which messages combine does not matter, unpacks those with a sender.
     """
 
-    def __init__(self, state: RunState, forced: Direction | None, blocks: Blocks) -> None:
+    def __init__(
+        self, state: RunState, forced: Direction | None, blocks: Blocks, values: ValueBlocks | None = None
+    ) -> None:
         super().__init__(state, forced, None)
-        program, self.blocks = state.program, blocks
+        program, self.blocks, self._values = state.program, blocks, values
         in_any_order = can_push(state.native, deterministic=True) and not program.reads_edges
         self.can_push = self.can_push and state.subgraph.is_symmetric and in_any_order
         self._combining = threading.Lock()
 
     def compile(self) -> None:
         """Run superstep 0's loop over no vertices: compiling it is no superstep's time."""
-        self._gather_along(SENDERS_NONE)(self._walkable(self.blocks.nothing()))((np.uint64(0), np.uint64(0)))
+        nothing = self._nothing()
+        self._gather_along(SENDERS_NONE)(nothing)((np.uint64(0), np.uint64(0)))
 
-    def _walkable(self, block: Edges) -> Edges:
-        """Return this thread's last block, whose out-edges compute() may walk from now on."""
+    def _nothing(self) -> Edges:
+        """Return the edges of no block; compute() walks them in this thread from now on."""
+        edges = self.blocks.nothing()
         if self._state.program.reads_edges:
-            self._state.let_walk(self.blocks.walked)
-        return block
+            on_edges = () if self._values is None else (self._values.nothing(),)
+            self._state.let_walk((*self.blocks.walked, *on_edges))
+        return edges
 
     def _pull(self, ghosts: NDArray[np.int64], counters: Counters) -> None:
         state, blocks = self._state, self.blocks
@@ -76,15 +82,18 @@ class StreamedRecords(Records):
             has_sender = has_edges and not no_messages and blocks.may_have_sender(number, buckets)
             if not has_sender and not (own == ACTIVE).any():
                 return None, not has_edges
-            reads = walks or has_sender
-            edges = self._walkable(blocks.block(number)) if reads else blocks.nothing()
-            return (gather_along if reads else gather_nothing)(edges)(span), reads or not has_edges
+            reads = has_edges and (walks or has_sender)
+            edges = _opened(state, blocks, self._values, number) if reads else self._nothing()
+            found = (gather_along if reads else gather_nothing)(edges)(span)
+            if reads and self._values is not None:
+                self._values.close()
+            return found, reads or not has_edges
 
         for found, was_read in state.threads.map(gather, range(len(spans))):
             if found is not None:
                 counters.add(*found)
             counters.blocks_skipped += not was_read
-        counters.bytes_read += blocks.take_bytes_read()
+        counters.bytes_read += _bytes_moved(blocks, self._values)
         state.senders = state.active = None
 
     def _push(self, ghosts: NDArray[np.int64], sender_edges: int, counters: Counters) -> None:
@@ -114,9 +123,9 @@ class StreamedRecords(Records):
 class StreamedDirectMessages(DirectMessages):
     """Direct messages of programs whose compute() may walk out-edges that stay packed."""
 
-    def __init__(self, state: RunState, blocks: Blocks) -> None:
+    def __init__(self, state: RunState, blocks: Blocks, values: ValueBlocks | None) -> None:
         super().__init__(state.native, state.subgraph, state.exchange, state.deterministic)
-        self._state, self._blocks = state, blocks
+        self._state, self._blocks, self._values = state, blocks, values
         self._counting, self._num_skipped = threading.Lock(), 0
         self._walks = self._native.program.reads_edges and len(blocks) > 0
 
@@ -127,7 +136,7 @@ class StreamedDirectMessages(DirectMessages):
         counters: Counters = given[-1]
         self._blocks.require_files()
         num_bytes = super().step(*given)
-        counters.bytes_read += self._blocks.take_bytes_read()
+        counters.bytes_read += _bytes_moved(self._blocks, self._values)
         counters.blocks_skipped += self._num_skipped
         self._num_skipped = 0
         return num_bytes
@@ -141,12 +150,34 @@ class StreamedDirectMessages(DirectMessages):
             arrived = self._inbox.offsets[first : end + 1] if self._lists else self._inbox.state[first:end]
             is_open = bool((own == ACTIVE).any() or (np.diff(arrived) if self._lists else arrived).any())
         if is_open:
-            self._blocks.block(number)
-            self._state.let_walk(self._blocks.walked)
+            _opened(self._state, self._blocks, self._values, number)
         else:
             with self._counting:
                 self._num_skipped += 1
         return is_open
+
+    def _write(self, *given: Any) -> tuple[list[Any], list[Any]]:
+        written = super()._write(*given)
+        if self._walks and self._values is not None:
+            self._values.close()
+        return written
+
+    def _undo(self, vertex: int) -> None:
+        if self._walks and self._values is not None:
+            self._values.undo(vertex)
+
+
+def _opened(state: RunState, blocks: Blocks, values: ValueBlocks | None, number: int) -> Edges:
+    """Return a block's edges, unpacked; this thread's compute() walks them from now on, with the values on them."""
+    edges = blocks.block(number)
+    if state.program.reads_edges:
+        on_edges = () if values is None else (values.open(number, edges),)
+        state.let_walk((*blocks.walked, *on_edges))
+    return edges
+
+
+def _bytes_moved(blocks: Blocks, values: ValueBlocks | None) -> int:
+    return blocks.take_bytes_read() + (0 if values is None else values.take_moved_bytes())
 
 
 class StreamingEngine(Engine):
@@ -155,14 +186,22 @@ class StreamingEngine(Engine):
     Args:
         given: As for `Engine`.
         cache_bytes: What unpacked blocks may take that are kept.
+        value_bytes: What values on edges may take of memory; the others are in a file. None for no limit.
         contracts: Whether a declared contraction may go on without barriers by itself.
         options: As for `Engine`.
     """
 
     is_streaming = True
 
-    def __init__(self, *given: Any, cache_bytes: int, contracts: bool = False, **options: Any) -> None:
-        self._cache_bytes = cache_bytes
+    def __init__(
+        self,
+        *given: Any,
+        cache_bytes: int,
+        value_bytes: int | None,
+        contracts: bool = False,
+        **options: Any,
+    ) -> None:
+        self._cache_bytes, self._value_bytes = cache_bytes, value_bytes
         super().__init__(*given, **options)
         state, records = self._state, self._records
         if contracts and can_decide(state):
@@ -174,11 +213,14 @@ class StreamingEngine(Engine):
             )
 
     def _make_records(self, state: RunState, forced: Direction | None, kept: Any) -> Records:
-        is_direct = state.program.delivery is Delivery.DIRECT
-        return StreamedRecords(state, forced, self._blocks_of(state, 0 if is_direct else self._cache_bytes))
+        if state.program.delivery is Delivery.DIRECT:
+            return StreamedRecords(state, forced, self._blocks_of(state, 0))
+        blocks = self._blocks_of(state, self._cache_bytes)
+        return StreamedRecords(state, forced, blocks, self._values_of(state, blocks))
 
     def _make_direct(self, state: RunState) -> DirectMessages:
-        return StreamedDirectMessages(state, self._blocks_of(state, self._cache_bytes))
+        blocks = self._blocks_of(state, self._cache_bytes)
+        return StreamedDirectMessages(state, blocks, self._values_of(state, blocks))
 
     def _without_barriers(self, blocks: Schedule, saves: bool) -> StreamedBlocks:
         records = self._records
@@ -189,3 +231,12 @@ class StreamingEngine(Engine):
         edges = state.subgraph.incoming
         assert isinstance(edges, StreamedEdges)
         return Blocks(edges, state.program, state.subgraph.ids, state.read.sent.size, cache_bytes)
+
+    def _values_of(self, state: RunState, blocks: Blocks) -> ValueBlocks | None:
+        edges = state.subgraph.incoming
+        assert isinstance(edges, StreamedEdges)
+        if not state.program.edge_states:
+            return None
+        values = ValueBlocks(state.program, edges, blocks, state.threads, self._value_bytes)
+        state.keep_values(values)
+        return values

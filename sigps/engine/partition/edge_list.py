@@ -45,6 +45,10 @@ class EdgeList:
     def num_edges(self) -> int:
         return int(self.ends.size)
 
+    def all_ends(self) -> NDArray[Any]:
+        """Return the ends, unpacked where they are streamed."""
+        return self.ends
+
     @property
     def nbytes(self) -> int:
         return self.offsets.nbytes + self.ends.nbytes + sum(c.nbytes for c in self.columns.values())

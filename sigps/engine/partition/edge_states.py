@@ -60,6 +60,11 @@ class EdgeStates:
         self.pending: Arrays = tuple(np.full(num_edges, f.default, dtype=d) for f, d in pairs)
         self.committed: Arrays = tuple(np.full(entries, f.default, dtype=d) for f, d in pairs)
 
+    def kept(self, index: int) -> NDArray[Any]:
+        """Return the pending values of one of them, [num_edges]: the array itself."""
+        found: NDArray[Any] = self.pending[index]
+        return found
+
     def save(self, subgraph: Subgraph) -> tuple[NDArray[np.int64], Arrays]:
         """Return copies for a snapshot: the gid of each edge's owner, and the pending values."""
         return subgraph.sources_of_edges(), tuple(values.copy() for values in self.pending)

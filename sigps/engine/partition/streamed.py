@@ -55,6 +55,14 @@ class StreamedEdges(EdgeList):
     def ends(self) -> NDArray[Any]:
         self._absent()
 
+    def all_ends(self) -> NDArray[np.uint32]:
+        """Return all ends, unpacked, [edges]. O(edges)."""
+        ends = np.empty(self.num_edges, dtype=np.uint32)
+        begins = self.rows.offsets[self.rows.first_rows].tolist()
+        for number in range(len(self.rows.chains)):
+            self.rows.unpack(number, ends[begins[number] : begins[number + 1]], {})
+        return ends
+
     @property
     def columns(self) -> Mapping[str, NDArray[Any]]:
         self._absent()

@@ -211,9 +211,19 @@ class Subgraph:
         return bool(self.ids.min() > -(2**31) and self.ids.max() < 2**31)
 
     def sources_of_edges(self) -> NDArray[np.int64]:
-        """Return the gids of the owned ends of the out-edges, in the order of `outgoing`."""
-        assert self.outgoing is not None
-        return np.repeat(self.owned_gids, np.diff(self.outgoing.offsets).astype(np.int64))
+        """Return the gids of the owned ends of the out-edges, in the order of `outgoing`.
+
+        Of an undirected graph whose edges stream, they are in the order of rows.
+        """
+        edges = self.incoming if self.outgoing is None else self.outgoing
+        assert self.outgoing is not None or self.is_symmetric
+        return np.repeat(self.owned_gids, np.diff(edges.offsets).astype(np.int64))
+
+    def targets_of_edges(self) -> NDArray[np.int64]:
+        """Return the gids of the other ends; where edges stream, all are unpacked."""
+        edges = self.incoming if self.outgoing is None else self.outgoing
+        assert self.outgoing is not None or self.is_symmetric
+        return edges.all_ends().astype(np.int64)
 
     def outgoing_ids(self) -> NDArray[np.int64]:
         """Return the ids of the out-edges' targets as compute() sees them."""

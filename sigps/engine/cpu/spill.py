@@ -1,0 +1,89 @@
+"""A file of a run without a name, for what its memory has no room for; it is gone when the run is."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.errors import DeviceError
+from sigps.graph.report import bytes_text
+
+__all__ = ["SpillFile", "require_disk", "spill_folder"]
+
+
+def spill_folder() -> Path:
+    """Return the folder of such files: the system's for temporary ones (`TMPDIR`)."""
+    return Path(tempfile.gettempdir())
+
+
+def require_disk(num_bytes: int) -> None:
+    """Check that the disk has room, before a run begins that may need it.
+
+    Raises:
+        DeviceError: If it has less.
+    """
+    folder = spill_folder()
+    state = os.statvfs(folder)
+    free = state.f_bavail * state.f_frsize
+    if num_bytes > free:
+        raise DeviceError(
+            f"values on edges need {bytes_text(num_bytes)} of disk in {folder}, which has {bytes_text(free)} free: "
+            "give host_memory more, or name another folder by the environment variable TMPDIR"
+        )
+
+
+class SpillFile:
+    """Bytes at positions, written and read by several threads.
+
+    Raises:
+        DeviceError: By all methods, where the disk takes no more.
+    """
+
+    def __init__(self) -> None:
+        self._folder = spill_folder()
+        try:
+            file = tempfile.TemporaryFile("w+b", 0, dir=self._folder)  # noqa: SIM115: closed with this object
+        except OSError as error:
+            raise self._failed(error) from None
+        self._number = file.fileno()
+        weakref.finalize(self, file.close)
+
+    def write(self, at: int, values: NDArray[Any]) -> int:
+        """Write an array; return the position behind it."""
+        left = memoryview(np.ascontiguousarray(values).reshape(-1).view(np.uint8))
+        while left.nbytes:
+            try:
+                count = os.pwrite(self._number, left[:_MOST], at)
+            except OSError as error:
+                raise self._failed(error) from None
+            left, at = left[count:], at + count
+        return at
+
+    def read(self, at: int, values: NDArray[Any]) -> int:
+        """Fill an array, which lies in one piece; return the position behind it."""
+        left = memoryview(values.reshape(-1).view(np.uint8))
+        while left.nbytes:
+            try:
+                count = os.preadv(self._number, [left[:_MOST]], at)
+            except OSError as error:
+                raise self._failed(error) from None
+            if count == 0:
+                raise DeviceError(f"values on edges in {self._folder} are gone: their file was cut short")
+            left, at = left[count:], at + count
+        return at
+
+    def _failed(self, error: OSError) -> DeviceError:
+        return DeviceError(
+            f"values on edges cannot wait in {self._folder}: {error.strerror}. Free some room there, name another "
+            "folder by the environment variable TMPDIR, or give host_memory more"
+        )
+
+
+_MOST = 1 << 30
+"""Bytes of one call: the system takes no more than 2 GiB."""

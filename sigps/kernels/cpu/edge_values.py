@@ -1,0 +1,202 @@
+"""Values on edges whose rows stream: what a block's vertices changed, and what arrived for a block from other ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.native.kernel import compiled
+
+__all__ = ["find_places", "group_by_block", "list_changes", "mark_changes", "place_values"]
+
+
+@compiled
+def mark_changes(
+    begin: np.uint64,
+    end: np.uint64,
+    offsets: NDArray[np.uint64],
+    wrote: NDArray[np.uint8],
+    width: np.uint64,
+    new: NDArray[Any],
+    old: NDArray[Any],
+    changed: NDArray[np.uint8],
+) -> int:
+    """Set changed[e] to 1 where a value of an edge differs, of the rows begin..end whose vertices wrote.
+
+    Args:
+        begin: The first row of the block.
+        end: The row behind its last.
+        offsets: [rows + 1], positions among all edges.
+        wrote: [rows] 0 or 1.
+        width: Numbers of a value.
+        new: [edges of the block * width], as bits.
+        old: Likewise.
+        changed: [edges of the block].
+
+    Returns:
+        How many differ.
+    """
+    first, found = offsets[begin], 0
+    for row in range(begin, end):
+        if wrote[row] != 0:
+            for e in range(offsets[row] - first, offsets[row + np.uint64(1)] - first):
+                for i in range(e * width, (e + np.uint64(1)) * width):
+                    if new[i] != old[i]:
+                        changed[e] = 1
+                        found += 1
+                        break
+    return found
+
+
+@compiled
+def list_changes(
+    begin: np.uint64,
+    end: np.uint64,
+    offsets: NDArray[np.uint64],
+    wrote: NDArray[np.uint8],
+    ends: NDArray[np.uint32],
+    changed: NDArray[np.uint8],
+    targets: NDArray[np.uint32],
+    sources: NDArray[np.uint32],
+    places: NDArray[np.uint32],
+) -> int:
+    """List the edges that have a mark, of parallel ones the first alone: that is the one that `edge.reverse` reads.
+
+    Args:
+        begin: The first row of the block.
+        end: The row behind its last.
+        offsets: [rows + 1], positions among all edges.
+        wrote: [rows] 0 or 1; other rows have no mark.
+        ends: [edges], ascending in each row.
+        changed: [edges of the block].
+        targets: [marked edges], written: the end of each.
+        sources: Likewise, its vertex.
+        places: Likewise, its position in the block.
+
+    Returns:
+        How many there are.
+    """
+    first, count = offsets[begin], np.uint64(0)
+    for row in range(begin, end):
+        if wrote[row] != 0:
+            start = offsets[row]
+            for e in range(start, offsets[row + np.uint64(1)]):
+                if changed[e - first] != 0 and (e == start or ends[e - np.uint64(1)] != ends[e]):
+                    targets[count] = ends[e]
+                    sources[count] = np.uint32(row)
+                    places[count] = np.uint32(e - first)
+                    count += np.uint64(1)
+    return count
+
+
+@compiled
+def group_by_block(
+    targets: NDArray[np.uint32],
+    first_rows: NDArray[np.uint32],
+    begins: NDArray[np.uint64],
+    order: NDArray[np.uint32],
+) -> None:
+    """Find the block of each target, and the order that brings those of a block together; stable.
+
+    Args:
+        targets: [entries], rows.
+        first_rows: [blocks + 1], ascending.
+        begins: [blocks + 1], zeroed; where the entries of each block begin.
+        order: [entries], written.
+    """
+    one, last = np.uint64(1), np.uint64(first_rows.size) - np.uint64(1)
+    for turn in range(2):
+        for i in range(targets.size):
+            low, high = np.uint64(0), last
+            while high - low > one:
+                middle = (low + high) >> one
+                if first_rows[middle] <= targets[i]:
+                    low = middle
+                else:
+                    high = middle
+            if turn == 0:
+                begins[low] += one
+            else:
+                order[begins[low]] = np.uint32(i)
+                begins[low] += one
+        total = np.uint64(0)
+        for block in range(begins.size):  # after the first turn counts become begins; after the second, ends
+            size = begins[block]
+            if turn == 0:
+                begins[block] = total
+                total += size
+            else:
+                begins[block] = total
+                total = size
+
+
+@compiled
+def find_places(
+    targets: NDArray[np.uint32],
+    sources: NDArray[np.uint32],
+    offsets: NDArray[np.uint64],
+    ends: NDArray[np.uint32],
+    places: NDArray[np.uint64],
+) -> int:
+    """Write where an edge to each source begins in the row of its target. O(log degree) each.
+
+    Args:
+        targets: [entries], rows of the block.
+        sources: [entries].
+        offsets: [rows + 1], positions among all edges.
+        ends: [edges], ascending in each row.
+        places: [entries].
+
+    Returns:
+        How many have none, in a graph that is not symmetric.
+    """
+    one, missing = np.uint64(1), 0
+    for i in range(targets.size):
+        low, stop = offsets[targets[i]], offsets[np.uint64(targets[i]) + one]
+        high = stop
+        while low < high:
+            middle = (low + high) >> one
+            if ends[middle] < sources[i]:
+                low = middle + one
+            else:
+                high = middle
+        places[i] = low
+        if low == stop or ends[low] != sources[i]:
+            missing += 1
+    return missing
+
+
+@compiled
+def place_values(
+    targets: NDArray[np.uint32],
+    sources: NDArray[np.uint32],
+    places: NDArray[np.uint64],
+    offsets: NDArray[np.uint64],
+    ends: NDArray[np.uint32],
+    first: np.uint64,
+    width: np.uint64,
+    values: NDArray[Any],
+    kept: NDArray[Any],
+) -> None:
+    """Write the value of each entry to its edge, and to those that are parallel to it; later entries win.
+
+    Args:
+        targets: [entries], rows of the block.
+        sources: [entries].
+        places: [entries], as `find_places` wrote them.
+        offsets: [rows + 1], positions among all edges.
+        ends: [edges].
+        first: The block's first edge.
+        width: Numbers of a value.
+        values: [entries * width], as bits.
+        kept: [edges of the block * width], as bits; written.
+    """
+    one = np.uint64(1)
+    for i in range(targets.size):
+        e, stop = places[i], offsets[np.uint64(targets[i]) + one]
+        while e < stop and ends[e] == sources[i]:
+            for k in range(width):
+                kept[(e - first) * width + k] = values[i * width + k]
+            e += one
