@@ -120,7 +120,9 @@ def streamed_memory(
         from sigps.engine.cpu.value_sizes import least_room, thread_bytes
 
         purposes["on edges"] = least_room(program) + num_threads * thread_bytes(program, longest)
-        purposes["on edges"] += 8 * longest + size.num_vertices  # where a value of the other end lies; who wrote
+        purposes["on edges"] += (
+            8 * longest + size.num_vertices
+        )  # where a value of the other end lies; who wrote
         if saves:
             kept = sum(dtype.itemsize for dtype in program.edge_state_dtypes)
             purposes["for a time"] = (8 + kept) * size.num_edges

@@ -211,8 +211,8 @@ def prepared(
         executable = spec.compile(derived, graph, facts, manager.rank_on_host)
     seen = () if trace is None else tuple(_seen_ids(graph, list(trace), "trace="))
     if seen or columns or streams:
-        kept = {"cache_bytes": streams.cached, "value_bytes": streams.room_on_edges} if streams else {}
-        options = options._replace(trace=seen, columns=columns, **kept)
+        cached, values = (streams.cached, streams.room_on_edges) if streams else (0, None)
+        options = options._replace(trace=seen, columns=columns, cache_bytes=cached, value_bytes=values)
     return Prepared(program, bound, graph, manager, facts, executable, options, why)
 
 

@@ -149,8 +149,13 @@ def decide_streaming(
         ghosts = min(size.num_vertices - vertices, arcs)
         part, longest = PartitionSize(vertices, 0, ghosts=ghosts), _longest(rows.table)
         given = size, derived, part, len(threads), states, longest, num_threads
-        more = {"page_bytes": page_bytes, "table_bytes": tables}
-        return streamed_memory(*given, **more, is_by_degree=is_by_degree, saves=options.saves)
+        return streamed_memory(
+            *given,
+            page_bytes=page_bytes,
+            table_bytes=tables,
+            is_by_degree=is_by_degree,
+            saves=options.saves,
+        )
 
     pages = np.searchsorted(rows.table.first_rows, bounds.astype(np.uint64))
     vertices, arcs = np.diff(bounds), np.diff(rows.table.arcs[pages].astype(np.int64))
@@ -179,8 +184,8 @@ def decide_streaming(
     left = 1 - cached / max(unpacked, 1)
     streamed, read_arcs, read_rows = (int(left * n) for n in (packed, arcs[rank], vertices[rank]))
     why = "it was asked for" if limit is None or needed <= limit else f"host_memory is {_text(limit)}"
-    given = resident, cached, streamed, read_arcs, read_rows, needed
-    return Streaming(*given, rows.where, why, values, spilled, room)
+    whole_run = resident, cached, streamed, read_arcs, read_rows, needed
+    return Streaming(*whole_run, rows.where, why, values, spilled, room)
 
 
 def _check_transfer(transfer: str, stream: str, device: str) -> None:

@@ -86,7 +86,9 @@ def plan(
     if streaming is not None:
         click.echo(f"  streamed   {bytes_text(streaming.streamed):>12}  a superstep at most")
         if streaming.spilled:
-            click.echo(f"  in files   {bytes_text(streaming.spilled):>12}  of values on edges at most, in TMPDIR")
+            click.echo(
+                f"  in files   {bytes_text(streaming.spilled):>12}  of values on edges at most, in TMPDIR"
+            )
         click.echo(f"it streams: {streaming}")
     if job.many is not None:
         click.echo("  of one run; side by side, of each thread up to 64 times state and messages")

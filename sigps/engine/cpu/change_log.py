@@ -74,7 +74,7 @@ class ChangeLog:
         """Let what was written be taken."""
         self._seal()
         for segment in self._new:
-            self.waiting += np.diff(segment.begins.astype(np.int64))
+            self.waiting += segment.sizes
         self._segments += self._new
         self._new = []
 
@@ -137,7 +137,8 @@ class _Segment:
         self._arrays: list[NDArray[Any]] = []
         self._positions: list[int] = [0]
         self._counting = threading.Lock()
-        self.waits = np.diff(begins) > 0
+        self.sizes: NDArray[np.int64] = (begins[1:] - begins[:-1]).astype(np.int64)
+        self.waits = self.sizes > 0
         self.num_left = int(np.count_nonzero(self.waits))
         self.in_memory = 0
 

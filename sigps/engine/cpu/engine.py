@@ -36,6 +36,7 @@ from sigps.engine.direction import Direction, Schedule, pays_in_priority_order
 from sigps.engine.exchange import Exchange
 from sigps.engine.fixed_points import pays_without_barriers
 from sigps.engine.master_compute import MasterCompute
+from sigps.engine.partition.edge_states import EdgeStates
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.snapshot import Snapshot, as_columns, fill_rows
 from sigps.engine.stats import Outcome
@@ -141,8 +142,10 @@ class Engine:
 
     def _make_direct(self, state: RunState) -> DirectMessages:
         """Return what computes where messages are direct ones."""
-        made = state.native, state.subgraph, state.exchange, state.deterministic, state.edge_states
-        return DirectMessages(*made)
+        on_edges = state.edge_states
+        assert on_edges is None or isinstance(on_edges, EdgeStates)
+        made = state.native, state.subgraph, state.exchange, state.deterministic
+        return DirectMessages(*made, on_edges)
 
     def _make_records(self, state: RunState, forced: Direction | None, kept: LastRecords | None) -> Records:
         """Return what pulls and pushes."""

@@ -48,7 +48,7 @@ class SpillFile:
     def __init__(self) -> None:
         self._folder = spill_folder()
         try:
-            file = tempfile.TemporaryFile("w+b", 0, dir=self._folder)  # noqa: SIM115: closed with this object
+            file = tempfile.TemporaryFile("w+b", 0, dir=self._folder)  # noqa: SIM115 - closed with this object
         except OSError as error:
             raise self._failed(error) from None
         self._number = file.fileno()
@@ -56,7 +56,7 @@ class SpillFile:
 
     def write(self, at: int, values: NDArray[Any]) -> int:
         """Write an array; return the position behind it."""
-        left = memoryview(np.ascontiguousarray(values).reshape(-1).view(np.uint8))
+        left = np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
         while left.nbytes:
             try:
                 count = os.pwrite(self._number, left[:_MOST], at)
@@ -67,7 +67,7 @@ class SpillFile:
 
     def read(self, at: int, values: NDArray[Any]) -> int:
         """Fill an array, which lies in one piece; return the position behind it."""
-        left = memoryview(values.reshape(-1).view(np.uint8))
+        left = values.reshape(-1).view(np.uint8).data
         while left.nbytes:
             try:
                 count = os.preadv(self._number, [left[:_MOST]], at)

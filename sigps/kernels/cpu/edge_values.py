@@ -61,7 +61,7 @@ def list_changes(
     targets: NDArray[np.uint32],
     sources: NDArray[np.uint32],
     places: NDArray[np.uint32],
-) -> int:
+) -> Any:
     """List the edges that have a mark, of parallel ones the first alone: that is the one that `edge.reverse` reads.
 
     Args:

@@ -1,0 +1,416 @@
+"""Values on edges beside rows that stay packed, in memory and in files: as with edges in memory, and as interpreted."""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+from battery import BATTERY, Sample
+from edge_programs import Marks, Mirrors, Returns
+from gas_programs import BeliefPropagation
+from graphs import samples
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from thread_group import ThreadGroup, run_ranks
+
+import sigps
+from sigps import (
+    Checkpoint,
+    ConfigError,
+    DeviceError,
+    EdgeState,
+    Graph,
+    GraphError,
+    Param,
+    Result,
+    State,
+    Vector,
+    Vertex,
+    run,
+)
+from sigps.apps import MinimumSpanningForest, StreamDN
+from sigps.compiler.frontend.analysis import analyse
+from sigps.engine.contract import RunOptions
+from sigps.engine.cpu import change_log, direct_messages, value_sizes
+from sigps.engine.cpu.spill import SpillFile
+from sigps.graph.formats.packed_store import save_packed
+from sigps.graph.packing.paged import PagedRows
+from sigps.job.streaming import Streaming, decide_streaming
+
+PAGE = 64
+"""Arcs of a page: the row of a hub spans three and more, and there are dozens."""
+
+
+class Parallel(Vertex, directed=False):
+    """Each of parallel edges has a value of its own; what lies behind them is that of the first."""
+
+    mine: EdgeState[int] = 5
+    theirs: EdgeState[int] = -1
+
+    def compute(self, messages: Any) -> None:
+        for edge in self.out_edges:
+            edge.theirs = edge.reverse.mine
+            if (self.id + edge.target + self.superstep) % 3 > 0:
+                edge.mine = 1000 * self.superstep + int(500 * edge.weight) + self.id
+        if self.superstep == 4:
+            self.vote_to_halt()
+
+
+class Late(Vertex, message=bool, directed=False):
+    """One vertex writes while all others sleep; then they look."""
+
+    writer: Param[int]
+    rounds: Param[int] = 45
+    said: EdgeState[int] = 0
+    heard: State[int] = -1
+
+    def compute(self, messages: Any) -> None:
+        if self.id == self.writer and self.superstep < self.rounds:
+            for edge in self.out_edges:
+                edge.said = self.superstep * self.superstep + edge.target
+            if self.superstep == self.rounds - 1:
+                self.send_to_neighbors(True)
+        else:
+            self.heard = max((edge.reverse.said for edge in self.out_edges), default=-1)
+            self.vote_to_halt()
+
+
+class Often(Vertex, message=int, directed=False):
+    """Writes on its edges, then sends more than a queue takes: it computes once more, from its old values."""
+
+    times: EdgeState[int] = 0
+    total: State[int] = 0
+
+    def compute(self, messages: Any) -> None:
+        self.total += sum(messages)
+        if self.superstep < 3:
+            for edge in self.out_edges:
+                edge.times += 1 + edge.reverse.times
+                for number in range(3):
+                    self.send_to(edge.target, edge.times + number)
+        else:
+            self.vote_to_halt()
+
+
+class Pairs(Vertex, directed=False):
+    """Keeps vectors on edges."""
+
+    at: EdgeState[Vector[float, 2]] = 0.5
+    seen: EdgeState[bool] = False
+
+    def compute(self, messages: Any) -> None:
+        for edge in self.out_edges:
+            near = edge.reverse.at
+            edge.seen = near[1] > near[0]
+            edge.at = near * 0.5 + edge.weight * (self.superstep + 1)
+        if self.superstep == 3:
+            self.vote_to_halt()
+
+
+PROGRAMS = [
+    Returns(),
+    Marks(),
+    Parallel(),
+    Often(),
+    StreamDN(scans=5),
+    MinimumSpanningForest(),
+    BeliefPropagation(),
+    Late(writer=0),
+]
+SHARES = [0.0, 0.4, None]
+"""Of values on edges, those that are in memory; None for no limit."""
+
+
+def skewed() -> Graph:
+    """2,000 edges on few vertices, one of which has 1,000; many are parallel, and some are loops."""
+    draw = np.random.default_rng(3)
+    hub, others = np.zeros(500, dtype=int), draw.integers(0, 300, 500)
+    sources = np.concatenate([hub, others, (300 * draw.random(1000) ** 3).astype(int)])
+    targets = np.concatenate([others, hub, draw.integers(0, 300, 1000)])
+    return Graph.from_edges(sources, targets, draw.random(sources.size), directed=False, vertices=range(310))
+
+
+OPTIONS: dict[str, Any] = {"deterministic": True, "max_supersteps": 50}
+
+
+@functools.cache
+def both_in_memory(program: Vertex) -> tuple[Result, Result]:
+    """Return runs with edges in memory, compiled and interpreted."""
+    return run(program, skewed(), device="cpu", **OPTIONS), run(program, skewed(), device="python", **OPTIONS)
+
+
+def packed(graph: Graph, folder: Path, **options: Any) -> Graph:
+    """Return a graph opened from a packed store."""
+    save_packed(graph, folder / "graph.sigps", **{"order": "given", "page_arcs": PAGE, **options})
+    return sigps.load(folder / "graph.sigps")
+
+
+def streaming_of(
+    program: Vertex, stored: Graph, threads: int, limit: int | None, *, saves: bool = False
+) -> Streaming:
+    """Return what is decided of a run."""
+    options = RunOptions(deterministic=True, saves=saves)
+    given: dict[str, Any] = {"host_memory": limit, "stream": "always", "threads": [threads]}
+    found = decide_streaming(program, analyse(program), stored, "cpu", options, **given)
+    assert found is not None
+    return found
+
+
+def limit_for(
+    program: Vertex, stored: Graph, threads: int, share: float | None, *, saves: bool = False
+) -> int | None:
+    """Return a limit with which a share of the values on edges is in memory."""
+    if share is None:
+        return None
+    found = streaming_of(program, stored, threads, None, saves=saves)
+    return sum(found.resident.values()) + int(share * found.values)
+
+
+def assert_equal(found: Result, expected: Result, *, exact: bool = True) -> None:
+    """Compare fields, values on edges and supersteps."""
+    for mine, theirs in ((found, expected), (found.edges, expected.edges)):
+        for name in theirs.fields if isinstance(theirs, Result) else theirs:
+            one, other = np.asarray(mine[name]), np.asarray(theirs[name])
+            if exact or one.dtype.kind != "f":
+                assert one.tolist() == other.tolist(), name
+            else:
+                np.testing.assert_allclose(one, other, rtol=1e-12, err_msg=name)
+    assert found.supersteps == expected.supersteps
+
+
+class Moved:
+    """Counts the bytes that go to files."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.num_bytes, write = 0, SpillFile.write
+
+        def counted(file: SpillFile, at: int, values: Any) -> int:
+            self.num_bytes += values.nbytes
+            return write(file, at, values)
+
+        monkeypatch.setattr(SpillFile, "write", counted)
+
+
+@pytest.fixture(params=[1 << 18, 2000], ids=["log_in_memory", "log_in_files"], autouse=True)
+def least_log(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let changed values wait in memory, or in files."""
+    monkeypatch.setattr(value_sizes, "_LEAST_LOG", request.param)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: type(p).__name__)
+def test_as_in_memory_and_as_interpreted(
+    program: Vertex, share: float | None, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = packed(skewed(), tmp_path)
+    expected, interpreted = both_in_memory(program)
+    limit, moved = limit_for(program, stored, threads, share), Moved(monkeypatch)
+    found = run(program, stored, stream="always", threads=threads, host_memory=limit, **OPTIONS)
+    assert_equal(found, expected)
+    assert_equal(found, interpreted, exact=False)
+    assert bool(moved.num_bytes) == (share is not None)
+    assert not stored.is_laid_out
+
+
+def test_vectors(tmp_path: Path) -> None:
+    graph = skewed()
+    stored = packed(graph, tmp_path)
+    expected = run(Pairs(), graph, device="cpu")
+    for share in SHARES:
+        limit = limit_for(Pairs(), stored, 2, share)
+        assert_equal(run(Pairs(), stored, stream="always", threads=2, host_memory=limit), expected)
+    assert_equal(run(Pairs(), graph, device="python"), expected)
+
+
+@given(samples(), st.sampled_from([Returns(), Parallel(), Marks(), Often()]), st.sampled_from(SHARES))
+@settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    derandomize=True,
+)
+def test_random_graphs(sample: Sample, program: Vertex, share: float | None) -> None:
+    graph = sample.build(directed=False)
+    with TemporaryDirectory() as folder:
+        stored = packed(graph, Path(folder), page_arcs=32)
+        limit = limit_for(program, stored, 2, share)
+        found = run(program, stored, stream="always", threads=2, host_memory=limit)
+    assert_equal(found, run(program, graph, device="python"))
+
+
+@pytest.mark.parametrize("name", ["only_isolated", "one_vertex", "self_loop", "string_ids"])
+def test_small_graphs(name: str, tmp_path: Path) -> None:
+    graph = BATTERY[name].build(directed=False)
+    stored = packed(graph, tmp_path)
+    for program in (Returns(), Parallel()):
+        assert_equal(run(program, stored, stream="always"), run(program, graph, device="python"))
+
+
+def test_a_vertex_that_computes_once_more_begins_from_its_old_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(direct_messages, "_FIRST_CAPACITY", 8)
+    graph = skewed()
+    stored = packed(graph, tmp_path)
+    expected = run(Often(), graph, device="python")
+    for share in SHARES:
+        found = run(
+            Often(), stored, stream="always", host_memory=limit_for(Often(), stored, 2, share), threads=2
+        )
+        assert_equal(found, expected)
+
+
+def test_blocks_that_sleep_take_what_waits_before_it_is_more_than_their_edges(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored, logs = packed(skewed(), tmp_path), []
+    commit = change_log.ChangeLog.commit
+
+    def noted(log: change_log.ChangeLog) -> None:
+        logs.append((int(log.waiting.sum()), len(log._segments)))
+        commit(log)
+
+    monkeypatch.setattr(change_log.ChangeLog, "commit", noted)
+    run(
+        Late(writer=0),
+        stored,
+        stream="always",
+        host_memory=limit_for(Late(writer=0), stored, 2, 0.0),
+        threads=2,
+    )
+    assert len(logs) == 46
+    assert 0 < max(entries for entries, _ in logs) <= stored.num_edges
+    monkeypatch.setattr(change_log, "_MANY_SEGMENTS", 2)
+    logs.clear()
+    run(Late(writer=299), stored, stream="always", threads=2)
+    assert max(segments for _, segments in logs) == 3
+
+
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("first", [True, False])
+def test_state_logs_go_on_with_edges_in_memory_and_back(
+    first: bool, share: float | None, tmp_path: Path
+) -> None:
+    graph = skewed()
+    stored = packed(graph, tmp_path)
+    for program in (StreamDN(scans=5), MinimumSpanningForest()):
+        expected = run(program, graph, device="cpu", deterministic=True)
+        log = Checkpoint(str(tmp_path / type(program).__name__), every=2)
+        limit = limit_for(program, stored, 2, share, saves=True)
+        streams: dict[str, Any] = {"stream": "always", "host_memory": limit, "threads": 2}
+        ways = [(stored, streams), (graph, {"device": "cpu"})]
+        for stop, (used, where) in zip(
+            [5, 9, None], [ways[not first], ways[first], ways[not first]], strict=True
+        ):
+            given_now: dict[str, Any] = {**where, "deterministic": True, "max_supersteps": stop}
+            result = run(program, used, checkpoint=log, resume=True, **given_now)
+        assert_equal(result, expected)
+
+
+def test_a_run_of_some_supersteps_has_its_values(tmp_path: Path) -> None:
+    graph = skewed()
+    stored = packed(graph, tmp_path)
+    for stop in range(1, 4):
+        found = run(Returns(), stored, stream="always", max_supersteps=stop)
+        assert_equal(found, run(Returns(), graph, device="python", max_supersteps=stop))
+
+
+def test_only_blocks_with_changes_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, writer = skewed(), 299
+    stored, moved = packed(graph, tmp_path), Moved(monkeypatch)
+    program = Late(writer=writer, rounds=1)
+    run(program, stored, stream="always", host_memory=limit_for(program, stored, 1, 0.0), threads=1)
+    rows = PagedRows(stored.packed.rows, 1)  # type: ignore[union-attr]
+    arcs = np.diff(rows.offsets[rows.first_rows].astype(np.int64))
+    edges = graph.in_edges()
+    ends = np.unique(edges.sources[int(edges.offsets[writer]) : int(edges.offsets[writer + 1])])
+    ends = ends[ends != 0]  # on the edge to 0 it writes what was there
+    blocks = np.searchsorted(rows.first_rows, ends, side="right") - 1
+    own = int(np.searchsorted(rows.first_rows, writer, side="right")) - 1
+    stored_bytes = 8 * int(arcs[own]) + 8 * int(arcs[np.unique(blocks)].sum())
+    entries = (8 + 8) * ends.size
+    assert ends.size > 1
+    assert moved.num_bytes == stored_bytes + (entries if 2 * entries > value_sizes._LEAST_LOG else 0)
+
+
+def test_what_they_take_is_said_and_kept_to(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    stored, program = packed(skewed(), tmp_path), Returns()
+    edges = stored.num_edges
+    all_in_memory = streaming_of(program, stored, 2, None)
+    assert all_in_memory.room_on_edges is None
+    assert all_in_memory.spilled == 0
+    least = value_sizes._LEAST_LOG
+    needed = (16 + 16 + 2 * (8 + 16)) * edges  # two states, both read of the other end; and what waits
+    assert all_in_memory.values == max(needed, least) - least
+    limit = sum(all_in_memory.resident.values()) + all_in_memory.values // 2
+    found = streaming_of(program, stored, 2, limit)
+    assert found.values + found.spilled == all_in_memory.values
+    assert sum(found.resident.values()) + found.values + found.cached <= limit
+    if found.spilled:
+        assert "of them in files" in str(found)
+    logged = streaming_of(program, stored, 2, None, saves=True)
+    assert logged.resident["for a time"] == (8 + 16) * edges
+    with pytest.raises(DeviceError, match="even with its edges streamed"):
+        streaming_of(program, stored, 2, sum(found.resident.values()) - 1)
+
+
+def test_a_full_disk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored, program = packed(skewed(), tmp_path), StreamDN(scans=5)
+    options: dict[str, Any] = {
+        "stream": "always",
+        "threads": 2,
+        "host_memory": limit_for(program, stored, 2, 0.0),
+    }
+    pwrite, calls = os.pwrite, []
+
+    def fails_later(*given: Any) -> int:
+        calls.append(given)
+        if len(calls) > 20:
+            raise OSError(28, "No space left on device")
+        return pwrite(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", fails_later)
+        with pytest.raises(DeviceError, match=r"values on edges cannot wait in .*: No space left .*TMPDIR"):
+            run(program, stored, **options)
+    assert len(calls) > 20
+    with monkeypatch.context() as patch:
+        full = os.statvfs_result((4096, 4096, 0, 0, 0, 0, 0, 0, 0, 255))
+        patch.setattr(os, "statvfs", lambda folder: full)
+        with pytest.raises(DeviceError, match=r"values on edges need .* of disk in .* has 0 B free"):
+            run(program, stored, **options)
+    assert run(program, stored, **options).supersteps > 5
+
+
+def test_what_cannot_stream_is_refused_by_name(tmp_path: Path) -> None:
+    graph = skewed()
+    stored = packed(graph, tmp_path)
+    with pytest.raises(ConfigError, match="Mirrors looks through rows of neighbours, which are in memory"):
+        run(Mirrors(), stored, stream="always")
+    (tmp_path / "degree").mkdir()
+    with pytest.raises(ConfigError, match=r"compute.. walks out-edges, and the rows of .* are by degree"):
+        run(Returns(), packed(graph, tmp_path / "degree", order="degree"), stream="always")
+    directed = Graph.from_edges([0, 1, 2], [1, 2, 0], [1.0, 2.0, 3.0])
+    (tmp_path / "directed").mkdir()
+    with pytest.raises(
+        ConfigError, match="walks its out-edges, and the store of a directed graph has in-edges"
+    ):
+        run(Marks(), packed(directed, tmp_path / "directed"), stream="always")
+    (tmp_path / "named").mkdir()
+    named = packed(
+        Graph.from_edges([0, 1], [1, 2], columns={"said": [1, 2]}, directed=False), tmp_path / "named"
+    )
+    with pytest.raises(GraphError, match="a column 'said', and the program keeps a value of that name"):
+        run(Returns(), named, stream="always")
+
+    def work(group: ThreadGroup) -> Result:
+        return run(Returns(), sigps.load(tmp_path / "graph.sigps", group=group), stream="always")
+
+    with pytest.raises(ConfigError, match="Returns keeps values on edges, which stream on one rank"):
+        run_ranks(2, work)
