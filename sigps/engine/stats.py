@@ -58,7 +58,8 @@ class SuperstepStats:
         imbalance: The slowest rank's computing time over the mean.
         blocks: Without barriers, blocks of vertices that were computed; 0 else.
         block_edges: In-edges of these blocks: over the graph's edges, how many sweeps that were.
-        bytes_read: Packed bytes of edges that were unpacked, where a run streams; on a GPU those that crossed to it.
+        bytes_read: Packed bytes of edges that were unpacked, where a run streams; on a GPU those that crossed to it. On
+            CPU cores also the bytes of values on edges that were read from files, or written there.
         blocks_skipped: Blocks of edges that were not, since nothing in them was to run or to send.
     """
 
