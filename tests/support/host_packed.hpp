@@ -13,6 +13,9 @@
 #ifndef SIGPS_LISTED
 #define SIGPS_LISTED 0
 #endif
+#ifndef SIGPS_WORDS
+#define SIGPS_WORDS 1 // of combined messages; the others are zeros
+#endif
 #ifndef SIGPS_SORTED
 #define SIGPS_SORTED 0
 #endif
@@ -37,7 +40,7 @@ constexpr bool HAS_RECORD = true;
 
 struct Slots {
   using Word = uint64_t;
-  static constexpr int NUM_WORDS = SIGPS_GROUPED ? 2 : 1;
+  static constexpr int NUM_WORDS = SIGPS_GROUPED ? 2 : SIGPS_WORDS;
   Word words[NUM_WORDS]; // where messages are grouped, a key and what it adds
 };
 struct Record {
@@ -208,7 +211,7 @@ static uint32_t sigps_deliver(const sigps::Arguments *arguments, int64_t,
   sigps::Slots slots = {2 * record->word};
 #endif
 #ifdef SIGPS_COLUMN
-  slots.words[sigps::Slots::NUM_WORDS - 1] +=
+  slots.words[SIGPS_GROUPED] +=
       uint64_t(((const SIGPS_COLUMN *)arguments->columns[0])[edge]);
 #endif
   memcpy(value, &slots, sizeof slots);

@@ -527,11 +527,15 @@ class GpuEngine:
         self._lease["small_frontier_places"] = cluster.places
         blocks, cache = self._placed.launch_shape(variant, self._lease, self.num_at_once)
         if self._is_packed and self._readers[0] != blocks:
-            compiled, consumption = variant.compiled, self._program.consumption
+            compiled, consumption = self._variant_of(self._program).compiled, self._program.consumption
             message = compiled.message if consumption is Consumption.LISTED else ()
             key = key_bytes(compiled) if consumption is Consumption.GROUPED else None
             self._lease["packed"], reading = self._pages.reader(
-                blocks, message=message, sorts=bool(message and self._program.sorts_by), key=key
+                blocks,
+                slots_bytes=int(compiled.defines["SIGPS_SLOTS_BYTES"]),
+                message=message,
+                sorts=bool(message and self._program.sorts_by),
+                key=key,
             )
             for i, own in enumerate(reading["lists"]):
                 self._lease["in"]["lists"][i] = self._lease["out"]["lists"][i] = own.data.ptr

@@ -143,7 +143,7 @@ class PackedEdges:
             in_order = [page for chain in order.tolist() for page in chains[chain] if page >= num_held]
             self._read_from_disk(cut_loads(in_order, np.diff(words), ring.load_words), ring.num_slots, bring)
         self._damaged = cupy.full(1, NO_PAGE, dtype=cupy.uint32)
-        self._scratch_words = scratch_words(packed, places, column, num_resident)
+        self._scratch_words = functools.partial(scratch_words, packed, places, column, num_resident)
         self._heads: Any = None
 
     def _read_from_disk(self, loads: Loads, num_slots: int, bring: Callable[[int, Any], None]) -> None:
@@ -232,9 +232,9 @@ class PackedEdges:
         del own
         self._heads = heads
 
-    def scratch_bytes(self, num_blocks: int) -> int:
-        """Return what a run takes to read pages with so many blocks."""
-        return 4 * sum(self._scratch_words) * num_blocks
+    def scratch_bytes(self, num_blocks: int, slots_bytes: int) -> int:
+        """Return what a run takes to read pages with so many blocks, and combined messages of so many bytes."""
+        return 4 * sum(self._scratch_words(slots_bytes)) * num_blocks
 
     def _key_tables(self, num_blocks: int, key: tuple[int, int]) -> KeyTables:
         arcs = self._arcs_of_spans
@@ -244,6 +244,7 @@ class PackedEdges:
         self,
         num_blocks: int,
         *,
+        slots_bytes: int = 0,
         message: Sequence[np.dtype[Any]] = (),
         sorts: bool = False,
         key: tuple[int, int] | None = None,
@@ -252,13 +253,15 @@ class PackedEdges:
 
         Args:
             num_blocks: The blocks.
+            slots_bytes: Of combined messages.
             message: The fields of messages that are listed; the run's own part has their lists, by the name "lists".
             sorts: Whether these lists are sorted; then it has "list_keys" and "list_order", too.
             key: Bytes of a key and of its sum, where messages are grouped by key.
         """
         import cupy
 
-        needed = {"unpacking": self.scratch_bytes(num_blocks)}
+        scratch = self._scratch_words(slots_bytes)
+        needed = {"unpacking": self.scratch_bytes(num_blocks, slots_bytes)}
         if message:
             needed["lists of messages"] = list_bytes(
                 self._edges.rows.most_arcs, num_blocks, message, sorts=sorts
@@ -269,7 +272,7 @@ class PackedEdges:
         check_fits(needed)
         chains, words = len(self._edges.rows.chains), -(-self._edges.rows.offsets.size // 32)
         own = {
-            "scratch": cupy.empty(self.scratch_bytes(num_blocks) // 4, dtype=cupy.uint32),
+            "scratch": cupy.empty(sum(scratch) * num_blocks, dtype=cupy.uint32),
             "num_read": cupy.zeros(2, dtype=cupy.uint64),
             "stamps": cupy.zeros(max(1, chains), dtype=cupy.uint32),
             "wanted_arcs": cupy.zeros(max(1, chains), dtype=cupy.uint32),
@@ -300,8 +303,8 @@ class PackedEdges:
             if name in filled.dtype.names:
                 filled[name] = value if isinstance(value, int) else value.data.ptr
         filled["words"] = self._pinned.ptr - 4 * self.num_resident
-        filled["num_resident"], filled["scratch_words"] = self.num_resident, sum(self._scratch_words)
-        filled["page_words"], filled["group_words"], _ = self._scratch_words
+        filled["num_resident"], filled["scratch_words"] = self.num_resident, sum(scratch)
+        filled["page_words"], filled["group_words"], _ = scratch
         filled["num_span_tables"], filled["span_places"] = tables.count, tables.places
         filled["num_chains"] = chains
         filled["num_rows"] = self._edges.rows.offsets.size - 1

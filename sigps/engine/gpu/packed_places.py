@@ -17,6 +17,7 @@ from sigps.graph.packing.unpacker import PackedRows
 __all__ = [
     "COLUMN_HEADER_WORDS",
     "HEADER_WORDS",
+    "MOST_SLOTS_BYTES",
     "NUM_HEADS",
     "KeyTables",
     "LidsOfRows",
@@ -26,6 +27,7 @@ __all__ = [
     "bytes_of_heads",
     "first_words",
     "front_words",
+    "inbox_words",
     "key_tables",
     "lids_of_rows",
     "list_bytes",
@@ -44,7 +46,8 @@ _CHUNK = 1024
 _ROUNDED_UP = 1 << 16
 """More bytes for some 60 arrays, each of which takes multiples of 512. A second run in a memory that is as small as one
 may be would not find what the first one left."""
-_INBOX_WORDS = 8  # at most: 16 bytes, whether there is one, and what aligns them
+MOST_SLOTS_BYTES = 64
+"""Of combined messages, of which kernels over packed rows keep one for each 32 edges of a page."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +164,11 @@ def first_words(packed: PackedRows, column: str | None) -> NDArray[np.int64]:
 
 
 def scratch_words(
-    packed: PackedRows, places: PlacesInPages, column: str | None = None, num_resident: int = 0
+    packed: PackedRows,
+    places: PlacesInPages,
+    column: str | None = None,
+    num_resident: int = 0,
+    slots_bytes: int = 0,
 ) -> tuple[int, int, int]:
     """Return the words of a block's scratch: for the longest page, its groups, and inboxes of rows of over 32 edges.
 
@@ -170,6 +177,7 @@ def scratch_words(
         places: Where rows are in them.
         column: The column that stands behind each page, or None.
         num_resident: The first so many are not copied.
+        slots_bytes: Of combined messages.
     """
     parts, arcs = places.num_parts.astype(np.int64), np.diff(packed.table.arcs).astype(np.int64)
     gaps = arcs - parts
@@ -177,14 +185,28 @@ def scratch_words(
         (num_chunks(parts) + num_chunks(gaps) + (0 if column is None else num_chunks(arcs))).max(initial=0)
     )
     longest = int(np.diff(first_words(packed, column))[num_resident:].max(initial=0))
-    return longest, 64 * chunks, 32 + _INBOX_WORDS * 32 * (1 + int(gaps.max(initial=0)) // 1024)
+    return longest, 64 * chunks, 32 + inbox_words(slots_bytes) * 32 * (1 + int(gaps.max(initial=0)) // 1024)
+
+
+def inbox_words(slots_bytes: int) -> int:
+    """Return the words of combined messages of so many bytes, with whether there are any, and what aligns them.
+
+    >>> inbox_words(4), inbox_words(16), inbox_words(64)
+    (8, 8, 20)
+    """
+    return max(8, -(-slots_bytes // 4) + 4)
 
 
 def bytes_beside_pages(
-    edges: StreamedEdges, places: PlacesInPages, num_vertices: int, num_blocks: int, column: str | None
+    edges: StreamedEdges,
+    places: PlacesInPages,
+    num_vertices: int,
+    num_blocks: int,
+    column: str | None,
+    slots_bytes: int = 0,
 ) -> int:
     """Return about the bytes that a graph takes on the device beside pages: by vertex, by page, and scratch."""
-    words = sum(scratch_words(edges.rows.packed, places, column))
+    words = sum(scratch_words(edges.rows.packed, places, column, slots_bytes=slots_bytes))
     table = edges.rows.packed.table
     by_page = 16 * table.num_pages + 4 * int(front_words(table, places, column).sum()) + table.words.nbytes
     return 25 * num_vertices + places.num_bytes + by_page + 4 * words * num_blocks + _ROUNDED_UP

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from sigps.compiler.program import Consumption, EarlyExit, VertexProgram
-from sigps.engine.gpu.packed_places import bytes_of_heads, key_tables, list_bytes
+from sigps.engine.gpu.packed_places import bytes_of_heads, inbox_words, key_tables, list_bytes
 from sigps.graph.packing.table import chains
 from sigps.graph.packing.unpacker import PackedRows
 
@@ -49,11 +49,11 @@ def bytes_beside_packed(
         page_words = page_words + np.diff(packed.columns[name].begins).astype(np.int64)
     longest, most_arcs = int(page_words.max(initial=0)), int(arcs.max(initial=0))
     most_chunks = 1 + most_arcs // _CHUNK
+    slots, record = int(defines["SIGPS_SLOTS_BYTES"]), int(defines["SIGPS_RECORD_BYTES"])
     of_page = (
-        64 * (1 + (1 + len(names)) * most_chunks) + 256 * most_chunks
+        64 * (1 + (1 + len(names)) * most_chunks) + 32 * inbox_words(slots) * most_chunks
     )  # groups, and inboxes of long rows
     stops_early = program.early_exit is not EarlyExit.NEVER or program.priority_form is not None
-    slots, record = int(defines["SIGPS_SLOTS_BYTES"]), int(defines["SIGPS_RECORD_BYTES"])
     pushed = (slots + 12) + (slots + 4 if is_part else 0) if pushes else 0
     found = {
         "graph": 25 * num_vertices + 9 * num_rows + 4 * (3 + len(names)) * chunks + 80 * table.num_pages,

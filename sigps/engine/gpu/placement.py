@@ -251,6 +251,7 @@ class Placement:
         known = graphs_on_gpu(subgraph, gpu)
         kept = known.get(PACKED)
         run_bytes = plan.nbytes + plan.state_bytes
+        slots_bytes = int(compiled.defines["SIGPS_SLOTS_BYTES"])
         num_blocks = gpu.num_sms * shape_over_packed(self.program).blocks_per_sm
         if self.program.consumption is Consumption.LISTED:
             sorts = bool(self.program.sorts_by)
@@ -262,7 +263,7 @@ class Placement:
         heads = bytes_of_heads(edges.rows.offsets.size - 1) if self.has_heads else 0
         if isinstance(kept, PackedGraph) and (kept.column, kept.host_bytes) == (self.column, self.host_bytes):
             more = 0 if kept.packed.has_heads else heads
-            run_bytes_now = run_bytes + kept.packed.scratch_bytes(num_blocks) + more
+            run_bytes_now = run_bytes + kept.packed.scratch_bytes(num_blocks, slots_bytes) + more
             if not (self.is_limited or more) or run_bytes_now <= make_room(
                 run_bytes_now, gpu, besides=subgraph
             ):
@@ -270,7 +271,7 @@ class Placement:
         kept = None
         known.pop(PACKED, None)
         places = places_in_pages(edges.rows)
-        needed = bytes_beside_pages(edges, places, num_lids, num_blocks, self.column)
+        needed = bytes_beside_pages(edges, places, num_lids, num_blocks, self.column, slots_bytes)
         needed += heads
         needed += run_bytes
         fills = self.is_limited or self.stream == "auto"

@@ -342,6 +342,7 @@ class StreamingGpuSpec(GpuSpec):
     def streaming_obstacle(self, program: VertexProgram, graph: Graph, options: RunOptions) -> str:
         from sigps.compiler.cpu.exact import with_exact_sums
         from sigps.compiler.cuda.compile import macros_of
+        from sigps.engine.gpu.packed_places import MOST_SLOTS_BYTES
 
         if program.delivery is not Delivery.RECORD or program.consumption not in _READ_BY_ROWS:
             return f"messages of {program.name} are not read, or do not go along edges"
@@ -377,8 +378,8 @@ class StreamingGpuSpec(GpuSpec):
         if options.deterministic:
             program = with_exact_sums(program, graph.column_types())
         defines = macros_of(program, graph.column_types(), narrow_ids=_are_narrow(graph))
-        if int(defines["SIGPS_SLOTS_BYTES"]) > _MOST_SLOTS_BYTES:
-            return f"combined messages of {program.name} have more than {_MOST_SLOTS_BYTES} bytes"
+        if int(defines["SIGPS_SLOTS_BYTES"]) > MOST_SLOTS_BYTES:
+            return f"combined messages of {program.name} have more than {MOST_SLOTS_BYTES} bytes"
         if sum(dtype.itemsize for dtype in program.aggregate_dtypes) > _MOST_TOTALS_BYTES:
             return f"aggregators of {program.name} have more than {_MOST_TOTALS_BYTES} bytes"
         return ""
@@ -437,7 +438,6 @@ def _by_rows(subgraph: Subgraph) -> Subgraph:
 
 
 _READ_BY_ROWS = (Consumption.COMBINED, Consumption.SINGLE, Consumption.LISTED, Consumption.GROUPED)
-_MOST_SLOTS_BYTES = 16
 _MOST_TOTALS_BYTES = 256  # of each warp, in shared memory beside what packed rows need of it
 
 SPEC = GpuSpec()

@@ -24,7 +24,7 @@ namespace sigps {
 static_assert(!SIGPS_EARLY_EXIT && !SIGPS_BY_WARP && !SIGPS_BY_TEAM &&
                   !SIGPS_WALKS,
               "what is read of a row is all of it");
-static_assert(sizeof(Slots) <= 16, "inboxes of long rows lie in shared memory");
+static_assert(sizeof(Slots) <= 64, "packed_places.py: MOST_SLOTS_BYTES");
 
 #ifndef SIGPS_PAGE_TURNS
 #define SIGPS_PAGE_TURNS 1
@@ -42,10 +42,10 @@ constexpr uint32_t MOST_OF_THREAD = SHORT_ROW;
 #endif
 constexpr uint32_t MOST_LONG_ROWS = (1 << 18) / LONG_ROW; // of a page
 
-// What the row that spans pages brought, and other long rows of a page, whose
-// chunks are tasks; and how many tasks warps have drawn.
+// What the row that spans pages brought; that and other long rows of a page,
+// whose chunks are tasks; and how many tasks warps have drawn.
 struct LongRows {
-  Inbox inboxes[MOST_LONG_ROWS + 1];
+  Inbox of_span;
   uint32_t rows[MOST_LONG_ROWS + 1];
   uint32_t first_tasks[MOST_LONG_ROWS + 2];
   uint32_t count;
@@ -103,8 +103,9 @@ __device__ inline packed::Part part_of(const PackedRows &rows, uint32_t v,
   return {v, rows.parts[v], rows.first_gaps[v], degree};
 }
 
-// Where the inboxes of a page's warp-mapped rows are, and of each chunk of the
-// long ones: rows have 32 gaps at least, and far more than 32 for each chunk.
+// Where the inboxes of a page's rows are that are not thread-mapped, and of
+// each chunk of the long ones: rows have 32 gaps at least, and far more than 32
+// for each chunk.
 __device__ inline Inbox &inbox_of_gap(const PackedRows &rows,
                                       uint32_t first_gap) {
   uint32_t *scratch = rows.scratch + blockIdx.x * rows.scratch_words +
@@ -182,7 +183,7 @@ read_long_rows(const Lease &lease, const NextSuperstep &now,
         list_part_by_block<FILTER>(lease, now, outbox, page, part, begin);
     Inbox inbox = list_of(lease, now, v, begin, end, Block{});
     if (threadIdx.x == 0)
-      long_rows.inboxes[i] = inbox;
+      inbox_of_gap(lease.packed, part.first_gap) = inbox;
   }
 }
 #elif SIGPS_GROUPED
@@ -215,7 +216,7 @@ read_long_rows(const Lease &lease, const NextSuperstep &now,
     Keyed best =
         count_row<FILTER, CountingBlock>(lease, now, outbox, page, part);
     if (threadIdx.x == 0)
-      long_rows.inboxes[i] = inbox_of(best);
+      inbox_of_gap(lease.packed, part.first_gap) = inbox_of(best);
   }
 }
 #else
@@ -319,8 +320,9 @@ read_long_rows(const Lease &lease, const NextSuperstep &now,
     for (uint32_t number = lane_id(); number < chunks; number += 32)
       put(inbox, inbox_of_gap(rows, rows.first_gaps[v] + 32 * number), when);
     inbox = combine_warp(inbox, when);
+    __syncwarp(); // the first chunk's was there
     if (lane_id() == 0)
-      long_rows.inboxes[i] = inbox;
+      inbox_of_gap(rows, rows.first_gaps[v]) = inbox;
   }
 }
 #endif
@@ -372,10 +374,8 @@ compute_page(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
     uint8_t status = is_mine ? lease.status[v] : uint8_t(RETIRED);
     uint32_t degree = status != RETIRED ? lease.in.in_degrees[v] : 0;
     Inbox mine = empty_inbox();
-    if (degree > LONG_ROW || (spans && v == first)) {
-      for (uint32_t i = 0; i < long_rows.count; i++)
-        if (long_rows.rows[i] == v)
-          mine = long_rows.inboxes[i];
+    if (spans && v == first) {
+      mine = long_rows.of_span;
     } else if (degree > SHORT_ROW) {
       mine = inbox_of_gap(rows, rows.first_gaps[v]);
     } else if (degree > 0 && degree <= MOST_OF_THREAD) {
@@ -509,7 +509,7 @@ gather_chain(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
     packed::stamp_chain(rows, chain, stamp_of(now));
     long_rows.count = spans;
     long_rows.rows[0] = first;
-    long_rows.inboxes[0] = empty_inbox();
+    long_rows.of_span = empty_inbox();
   }
   for (; page < end_page; page++) {
     packed::Page open = packed::open_page(rows, page);
@@ -523,14 +523,14 @@ gather_chain(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
       if (page + 1 == end_page) {
         Keyed best = end_span(rows, chain, degree, stamp_of(now));
         if (threadIdx.x == 0)
-          long_rows.inboxes[0] = inbox_of(best);
+          long_rows.of_span = inbox_of(best);
       }
 #else
       read_part_by_block<FILTER>(lease, now, outbox, open, {first, 0, 0, arcs},
-                                 long_rows.inboxes[0]);
+                                 long_rows.of_span);
 #if SIGPS_SORTED
       if (page + 1 == end_page)
-        sort_span(lease, now, first, long_rows.inboxes[0]);
+        sort_span(lease, now, first, long_rows.of_span);
 #endif
 #endif
       before += page + 1 < end_page ? arcs : 0;

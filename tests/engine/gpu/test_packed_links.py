@@ -34,13 +34,26 @@ class Counted(SSSP):
                 self.send(edge, Way(best.length + edge.weight, self.id))
 
 
+class Mixed(sigps.Vertex, message=sigps.Vector[float, 8]):
+    """Combined messages of as many bytes as packed edges take, with as many of aggregators, and a column."""
+
+    value: sigps.State[sigps.Vector[float, 8]] = 1.0
+    wide = sigps.Aggregator.sum(sigps.Vector[int, 32])
+
+    def compute(self, messages):  # type: ignore[no-untyped-def]
+        self.wide[self.id % 32] += 1
+        self.value = 0.5 * sum(messages)
+        for edge in self.out_edges:
+            self.send(edge, edge.weight * self.value)
+
+
 @pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda.core is not installed")
 def test_kernels_over_packed_edges_link() -> None:
-    made = PageRank(), WCC(), SSSP(source=0), Counted(source=0), LabelPropagation(), LeidenRound()
+    made = PageRank(), WCC(), SSSP(source=0), Mixed(), Counted(source=0), LabelPropagation(), LeidenRound()
     programs = [analyse(program, "double") for program in made]
     form = programs[1].priority_form
     assert form is not None
-    linked = programs[-3:]  # all of shared memory, and lists; the others are compiled
+    linked = programs[-4:]  # all of shared memory, and lists; the others are compiled
     for program in (*programs, form):
         compiled = compile_for_cuda(program, {"weight": np.dtype(np.uint8)}, narrow_ids=True, arch="sm_90")
         packing = Packing.PULLED if program in (programs[0], *programs[-2:]) else Packing.PUSHED

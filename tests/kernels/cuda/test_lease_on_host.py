@@ -19,10 +19,12 @@ from sigps.apps import (
     BFS,
     CDLP,
     SSSP,
+    GreedyColouring,
     Katz,
     KCore,
     LabelPropagation,
     LeidenRound,
+    LongestPath,
     MaximalIndependentSet,
     PageRank,
     WeightedLabels,
@@ -125,38 +127,38 @@ def test_small_frontiers_have_their_kernel(
     assert most is None or len(launched) <= most
 
 
-LISTED = ["coreness", "letters"]
-KEYED_HERE = ["votes", "pulls", "tables"]
+PACKED: dict[str, Vertex] = {
+    "labels": LabelPropagation(seed=1),
+    "CDLP": CDLP(),
+    "LeidenRound": LeidenRound(),
+    "LongestPath": LongestPath(),
+    "GreedyColouring": GreedyColouring(),
+    "WeightedLabels": WeightedLabels(),
+    "PageRank": PageRank(iterations=3),
+    "BFS": BFS(source=0),
+    **{name: KEYED[name] for name in ("votes", "pulls", "tables")},
+    **{name: equality_programs.PROGRAMS[name] for name in ("coreness", "letters")},
+}
+"""Messages that are combined, of up to 64 bytes, listed, sorted, and grouped by key."""
 
 
 @pytest.mark.parametrize("page_arcs", [64, 1 << 12])
 @pytest.mark.parametrize("order", ["given", "degree"])
-@pytest.mark.parametrize(
-    "name", [*LISTED, *KEYED_HERE, "labels", "LeidenRound", "CDLP", "WeightedLabels", "PageRank", "BFS"]
-)
+@pytest.mark.parametrize("name", PACKED)
 def test_a_lease_over_packed_edges_is_the_interpreters(
     name: str, order: Any, page_arcs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With rows that span pages, read where they lie and through rings, which copies and threads fill."""
-    directed = name == "BFS"
+    directed = name in ("BFS", "LongestPath")
     made = sigps.generate("rmat", scale=7, seed=2, weights="random", directed=directed)
     made = made if directed else made.undirected(simple=True)
     save_packed(made, tmp_path / "store", order=order, page_arcs=page_arcs)
-    others: dict[str, Vertex] = {
-        "labels": LabelPropagation(seed=1),
-        "CDLP": CDLP(),
-        "LeidenRound": LeidenRound(),
-        "WeightedLabels": WeightedLabels(),
-        "PageRank": PageRank(iterations=3),
-        "BFS": BFS(source=0),
-    }
-    program: Any = others.get(name) or KEYED.get(name) or equality_programs.PROGRAMS[name]
-    program = program if isinstance(program, Vertex) else program(0)
-    stored = sigps.load(tmp_path / "store")
+    program, stored = PACKED[name], sigps.load(tmp_path / "store")
     expected = sigps.run(program, stored, device="python", max_supersteps=5)
     use_host_as_gpu(monkeypatch)
     launched = run_leases_by_their_text(monkeypatch, blocks=1 if page_arcs == 64 else 2)
     for more in (
+        *([{}] if name == "GreedyColouring" else []),  # which is pushed, too
         {"transfer": "bulk"},
         {"transfer": "bulk", "host_memory": "3KB" if page_arcs == 64 else "64KB"},
     ):

@@ -15,6 +15,7 @@ from host_kernels import host_kernels, library_of, text_of
 from sigps.compiler.cuda.compile import c_type
 from sigps.engine.gpu.packed_edges import NO_PAGE
 from sigps.engine.gpu.packed_places import (
+    MOST_SLOTS_BYTES,
     NUM_HEADS,
     arcs_of_spans,
     first_words,
@@ -109,6 +110,7 @@ def library(
     reads: str = "combined",
     sorts: bool = False,
     page_turns: int = 1,
+    words: int = 1,
 ) -> ctypes.CDLL:
     is_combined = reads == "combined"
     parts = [(SUPPORT / "host_threads.hpp").read_text()]
@@ -118,7 +120,7 @@ def library(
     names += ["packed_messages", "grouped_packed", "lists_packed", "gather_packed"]
     names += ["gather_heads", "scatter_packed"] if is_combined else []
     parts += [text_of(f"{name}.cuh") for name in names]
-    macros = {"SIGPS_THREADS": THREADS, "SIGPS_HEADS": 1, "SIGPS_PACKED": packing.value}
+    macros = {"SIGPS_THREADS": THREADS, "SIGPS_HEADS": 1, "SIGPS_PACKED": packing.value, "SIGPS_WORDS": words}
     macros |= {"SIGPS_PAGE_TURNS": page_turns}
     if is_fed:
         parts.insert(1, OF_HOST)
@@ -155,7 +157,9 @@ def drawn(num_rows: int, page_arcs: int, column: Any, rng: np.random.Generator) 
     return (paged, combined), rows, values
 
 
-def structure(made: Any, column: str | None, resident: int) -> tuple[Any, dict[str, Any]]:
+def structure(
+    made: Any, column: str | None, resident: int, slots_bytes: int = 16
+) -> tuple[Any, dict[str, Any]]:
     """Return what kernels take of packed rows, the first pages of which are on the device."""
     paged, words = made
     table, places, firsts = paged.packed.table, places_in_pages(paged), first_words(paged.packed, column)
@@ -169,7 +173,7 @@ def structure(made: Any, column: str | None, resident: int) -> tuple[Any, dict[s
         )
     ]
     scratch, begin, num_rows = (
-        scratch_words(paged.packed, places, column),
+        scratch_words(paged.packed, places, column, slots_bytes=slots_bytes),
         int(firsts[resident]),
         paged.offsets.size - 1,
     )
@@ -242,14 +246,19 @@ class Pull(NamedTuple):
 
 
 def drawn_pull(
-    num_rows: int, page_arcs: int, column: Any, sender_filter: int, record: int | None = None
+    num_rows: int,
+    page_arcs: int,
+    column: Any,
+    sender_filter: int,
+    record: int | None = None,
+    words: int = 1,
 ) -> Pull:
-    """Draw rows, senders and their records, which are all the same where one is given."""
+    """Draw rows, senders and their records, which are all the same where one is given; messages have so many words."""
     rng = np.random.default_rng(num_rows + page_arcs)
     made, rows, values = drawn(num_rows, page_arcs, column, rng)
     num_owned = num_rows + 45
     packed, arrays = structure(
-        made, None if column is None else "weight", made[0].packed.table.num_pages // 3
+        made, None if column is None else "weight", made[0].packed.table.num_pages // 3, 8 * words
     )
     padded = -(-num_owned // 32) * 32
     degrees = np.zeros(padded, np.uint32)
@@ -272,23 +281,30 @@ def drawn_pull(
         np.packbits(has_sent, bitorder="little").view(np.uint32),
         np.zeros(padded // 32, np.uint32),
         records,
-        np.zeros((padded, 2), np.uint64),
+        np.zeros((padded, words + 1), np.uint64),
     )
 
 
 @pytest.mark.parametrize("sender_filter", [ALL_SENT, SOME_SENT])
 @pytest.mark.parametrize(
-    ("way", "column"),
-    [("pages", None), ("pages", np.float64), ("heads", None), ("push", None), ("push", np.uint8)],
+    ("way", "column", "words"),
+    [
+        ("pages", None, 1),
+        ("pages", np.float64, 1),
+        ("pages", np.uint8, MOST_SLOTS_BYTES // 8),
+        ("heads", None, 1),
+        ("push", None, 1),
+        ("push", np.uint8, 1),
+    ],
 )
 @pytest.mark.parametrize(
     ("num_rows", "page_arcs"), [(90, 32), (3000, 1 << 10), (3000, 1 << 14), (9000, 1 << 12)]
 )
 def test_messages_are_those_of_a_walk_along_all_edges(
-    num_rows: int, page_arcs: int, way: str, sender_filter: int, column: Any
+    num_rows: int, page_arcs: int, way: str, sender_filter: int, column: Any, words: int
 ) -> None:
     """Rows that span pages, and of 9,000 edges one that warps share. Where heads decide, records are equal."""
-    pull = drawn_pull(num_rows, page_arcs, column, sender_filter, 21 if way == "heads" else None)
+    pull = drawn_pull(num_rows, page_arcs, column, sender_filter, 21 if way == "heads" else None, words)
     degrees, has_sent, records, status, found, arrays = (
         *(pull.degrees, pull.has_sent, pull.records, pull.status),
         *(pull.found, pull.arrays),
@@ -303,8 +319,10 @@ def test_messages_are_those_of_a_walk_along_all_edges(
     few, many = senders[degrees[senders] <= 2048], senders[degrees[senders] > 2048]
     lists = np.zeros(3 * num_owned + 1, np.uint32)
     lists[: few.size], lists[num_owned : num_owned + many.size] = few, many
-    kernels = library("" if column is None else c_type(np.dtype(column)))
+    kernels = library("" if column is None else c_type(np.dtype(column)), words=words)
     pull.run(kernels, ["pages", "heads", "push"].index(way), sender_filter, lists, few.size, many.size)
+    assert not found[:, 1:words].any()
+    found = found[:, [0, words]]
     found[:, 1] &= np.uint64(0xFFFFFFFF)  # what lies behind is no number
 
     expected = np.zeros((padded, 2), np.uint64)
