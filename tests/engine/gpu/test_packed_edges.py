@@ -15,7 +15,7 @@ from packed_runs import SEARCHES
 from team_programs import walking_program
 
 import sigps
-from sigps.apps import BFS, SSSP, WCC, KCore, PageRank
+from sigps.apps import BFS, SSSP, WCC, GreedyColouring, KCore, LongestPath, PageRank
 from sigps.errors import CompileError, ConfigError, DeviceError, GraphError
 from sigps.graph.formats.packed_store import save_packed
 
@@ -125,7 +125,21 @@ def test_searches_read_rows_and_pages(
         assert sum(s.blocks_skipped for s in found.stats) > 0
 
 
-TAKEN = ["wcc", "bfs", "reach", "floods", "gathers", "sssp", "product", "climb"]
+TAKEN = [
+    *(
+        "wcc",
+        "bfs",
+        "reach",
+        "floods",
+        "gathers",
+        "sssp",
+        "product",
+        "climb",
+        "pagerank",
+        "pagerank_tolerance",
+    ),
+    *("spread", "answers", "votes", "extremes", "largest_of_each", "market"),
+]
 
 
 def compare_programs(graph: str, order: Any, folder: Path, run: Any, names: list[str]) -> set[str]:
@@ -179,6 +193,33 @@ def test_programs_on_packed_edges_equal_the_interpreter_on_a_gpu(
 ) -> None:
     ran = compare_programs(graph, order, tmp_path, sigps.run, [name])
     assert ran == {name} or graph != "skewed"  # heads of short rows may be enough
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("order", "page_arcs"), [("given", 1 << 10), ("degree", 1 << 18)])
+@pytest.mark.parametrize(("program", "directed"), [(GreedyColouring(), False), (LongestPath(), True)])
+def test_long_messages_combine_as_on_cpu_cores(
+    program: sigps.Vertex, directed: bool, order: Any, page_arcs: int, tmp_path: Path
+) -> None:
+    """Of 24 and 32 bytes; rows that span pages, and rows of chunks that warps share."""
+    made = sigps.generate("rmat", scale=15, seed=3)
+    rows, hub = made.in_edges(), np.arange(30_000)
+    targets = np.repeat(np.arange(made.num_vertices), np.diff(rows.offsets).astype(np.int64))
+    sources, targets = np.append(rows.sources, hub), np.append(targets, np.full(hub.size, 77))
+    weights = (sources * 7 + targets * 3) % 9 + 1.0
+    made = sigps.Graph.from_edges(sources, targets, weights=weights, directed=directed)
+    made = made if directed else made.undirected(simple=True)
+    save_packed(made, tmp_path / "store", order=order, page_arcs=page_arcs)
+    graph = sigps.load(tmp_path / "store")
+    expected = sigps.run(program, graph, device="cpu", max_supersteps=6)
+    for more in ({"transfer": "bulk"}, {"host_memory": "1GB"}, *([] if directed else [{}])):
+        stored = sigps.load(tmp_path / "store")
+        options: dict[str, Any] = {"stream": "always", "max_supersteps": 6} | more
+        found = sigps.run(program, stored, device="cuda", **options)
+        assert not stored.is_laid_out
+        assert sum(s.bytes_read for s in found.stats) > 0
+        for field in expected.fields:
+            np.testing.assert_array_equal(found[field], expected[field], err_msg=f"{field} {more}")
 
 
 @pytest.mark.gpu
