@@ -98,7 +98,7 @@ def test_listed_messages_are_those_of_cpu_cores(
     several: list[dict[str, Any]] = [
         {"transfer": "bulk"},
         {"host_memory": "1GB"},
-        {"transfer": "bulk", "device_memory": "3GB"},
+        {"transfer": "bulk", "device_memory": "4GB"},
     ]
     if page_arcs < 1 << 18:  # of which the ring between disk and GPU, of four pages, has more than there are
         room = graph.packed.rows.num_bytes // 2 if page_arcs < 1 << 15 else 2_000_000  # type: ignore[union-attr]
