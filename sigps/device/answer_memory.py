@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.device.host_block import HostBlock
+
 __all__ = ["AnswerMemory", "Page"]
 
 _MOST_KEPT_BYTES = 512 << 20
@@ -25,10 +27,6 @@ _MOST_KEPT_BYTES = 512 << 20
 
 _MOST_PINNED_BYTES = 1 << 30
 """Of answers, held or kept: pinned memory is not the system's any more, to give to others."""
-
-_PAGE_BYTES = 4096
-_IS_PORTABLE = 1
-"""CUDA's flag: pinned for all GPUs."""
 
 
 class Page(NamedTuple):
@@ -47,10 +45,10 @@ class AnswerMemory:
     """What answers are written to, of one process."""
 
     def __init__(self) -> None:
-        self._free: dict[int, list[_Block]] = {}  # the size that was given back last is the last
+        self._free: dict[int, list[HostBlock]] = {}  # the size that was given back last is the last
         self._kept = self._pinned = 0
         self._lock = threading.Lock()
-        self._returned: deque[_Block] = deque()
+        self._returned: deque[HostBlock] = deque()
 
     def page(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Page:
         """Return an array whose values are undefined."""
@@ -62,19 +60,19 @@ class AnswerMemory:
                 self._pinned += block.raw.nbytes
         self._keep_returned()
         if block is None:
-            block = _Block(num_bytes)
+            block = HostBlock(num_bytes)
         elif pins and not block.pin():
             with self._lock:
                 self._pinned -= block.raw.nbytes
         array: NDArray[Any] = np.asarray(_Owner(block, self))[:num_bytes].view(dtype).reshape(shape)
         return Page(array, block.is_pinned)
 
-    def give_back(self, block: _Block) -> None:
+    def give_back(self, block: HostBlock) -> None:
         """Keep memory for later arrays. Waits for nothing: the collector may call it where this thread has the lock."""
         self._returned.append(block)
         self._keep_returned()
 
-    def _has_room_for(self, block: _Block) -> bool:
+    def _has_room_for(self, block: HostBlock) -> bool:
         return self._pinned + block.raw.nbytes <= _MOST_PINNED_BYTES
 
     def _keep_returned(self) -> None:
@@ -85,7 +83,7 @@ class AnswerMemory:
             finally:
                 self._lock.release()
 
-    def _keep(self, block: _Block) -> None:
+    def _keep(self, block: HostBlock) -> None:
         """Keep memory, instead of that of the sizes that were given back longest ago. The lock is held."""
         size = block.num_bytes
         if size > _MOST_KEPT_BYTES:
@@ -98,12 +96,12 @@ class AnswerMemory:
             assert oldest is not None
             self._drop(oldest)
 
-    def _drop(self, block: _Block) -> None:
+    def _drop(self, block: HostBlock) -> None:
         if block.is_pinned:
             block.unpin()
             self._pinned -= block.raw.nbytes
 
-    def _taken(self, num_bytes: int) -> _Block | None:
+    def _taken(self, num_bytes: int) -> HostBlock | None:
         """Return so many bytes that were kept, or None. The lock is held."""
         free = self._free.get(num_bytes)
         if not free:
@@ -114,52 +112,10 @@ class AnswerMemory:
         return free.pop()
 
 
-class _Block:
-    """Whole pages of memory, which no other block has a part of.
-
-    Args:
-        num_bytes: What is asked for.
-
-    Attributes:
-        raw: The pages, uint8.
-    """
-
-    def __init__(self, num_bytes: int) -> None:
-        self.num_bytes = num_bytes
-        self._unregister: Callable[[int], None] | None = None
-        size = max(1, -(-num_bytes // _PAGE_BYTES)) * _PAGE_BYTES
-        held = np.empty(size + _PAGE_BYTES - 1, np.uint8)
-        first = -held.ctypes.data % _PAGE_BYTES
-        self.raw: NDArray[np.uint8] = held[first : first + size]
-
-    @property
-    def is_pinned(self) -> bool:
-        """Whether the pages are pinned."""
-        return self._unregister is not None
-
-    def pin(self) -> bool:
-        """Pin the pages; return whether the driver did."""
-        import cupy
-
-        runtime = cupy.cuda.runtime
-        try:
-            runtime.hostRegister(self.raw.ctypes.data, self.raw.nbytes, _IS_PORTABLE)
-        except runtime.CUDARuntimeError:
-            return False
-        self._unregister = runtime.hostUnregister
-        return True
-
-    def unpin(self) -> None:
-        """Give the pages back to the system's care."""
-        assert self._unregister is not None
-        self._unregister(self.raw.ctypes.data)
-        self._unregister = None
-
-
 class _Owner:
     """What an array and all views of it refer to: when the last of them is gone, its memory is given back."""
 
-    def __init__(self, block: _Block, memory: AnswerMemory) -> None:
+    def __init__(self, block: HostBlock, memory: AnswerMemory) -> None:
         self._block, self._memory = block, memory
         self.__array_interface__ = block.raw.__array_interface__
 

@@ -11,6 +11,7 @@ import pytest
 
 from sigps.device import answer_memory
 from sigps.device.answer_memory import AnswerMemory
+from sigps.device.host_block import HostBlock
 
 
 @pytest.fixture(autouse=True)
@@ -134,7 +135,7 @@ def test_memory_that_the_driver_does_not_pin_serves_as_it_is(monkeypatch: pytest
 def test_an_ending_process_gives_nothing_back() -> None:
     """When Python ends CuPy can no longer be called, and whoever prints then is only in the way."""
     memory = AnswerMemory()
-    block = answer_memory._Block(100)
+    block = HostBlock(100)
     owner = answer_memory._Owner(block, memory)
     owner.__del__(lambda: True)
     assert memory._taken(100) is None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from sigps.account import spent_on
 from sigps.device.cuda import Gpu, Kernel, Module, check_fits
+from sigps.device.host_block import HostBlock
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.layout import Rows
 from sigps.engine.gpu.numbering import Numbering
@@ -104,8 +106,7 @@ class PackedEdges:
         where = places.num_bytes + (lids.num_bytes if lids is not None else 0)
         check_fits({"packed edges": 4 * self.num_resident, "where rows are in them": where})
         self._resident = cupy.empty(max(1, self.num_resident), dtype=cupy.uint32)
-        self._pinned = cupy.cuda.alloc_pinned_memory(max(4, on_host))
-        host = np.frombuffer(self._pinned, np.uint32, max(4, on_host) // 4)
+        self._host = HostBlock(on_host)
         headers = PageHeaders(packed, places)
         reading = PageReading(
             packed,
@@ -115,10 +116,11 @@ class PackedEdges:
             words,
             resident=self._resident,
             num_resident=num_resident,
-            host=host,
+            host=self._host.raw.view(np.uint32),
             num_held=num_held,
         )
         reading.run()
+        self._pin(rank)
 
         order = order_of_chains(edges.rows, num_resident)
         kept = {"first_words": words.astype(np.uint64), "order": order}
@@ -145,6 +147,16 @@ class PackedEdges:
         self._damaged = cupy.full(1, NO_PAGE, dtype=cupy.uint32)
         self._scratch_words = functools.partial(scratch_words, packed, places, column, num_resident)
         self._heads: Any = None
+
+    def _pin(self, rank: int) -> None:
+        """Pin the pages of the host, as long as this is there."""
+        if not self._host.pin():
+            raise DeviceError(
+                f"the system does not pin the {self._host.num_bytes:,} bytes of packed edges that do not fit the GPU. "
+                "host_memory lets some stay on disk",
+                rank=rank,
+            )
+        weakref.finalize(self, self._host.unpin).atexit = False
 
     def _read_from_disk(self, loads: Loads, num_slots: int, bring: Callable[[int, Any], None]) -> None:
         import cupy
@@ -302,7 +314,7 @@ class PackedEdges:
         for name, value in self._of_feed.items():
             if name in filled.dtype.names:
                 filled[name] = value if isinstance(value, int) else value.data.ptr
-        filled["words"] = self._pinned.ptr - 4 * self.num_resident
+        filled["words"] = self._host.raw.ctypes.data - 4 * self.num_resident
         filled["num_resident"], filled["scratch_words"] = self.num_resident, sum(scratch)
         filled["page_words"], filled["group_words"], _ = scratch
         filled["num_span_tables"], filled["span_places"] = tables.count, tables.places

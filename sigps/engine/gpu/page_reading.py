@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,8 @@ _FIXED = [0, 1, 2, 4, 5, 6]
 _RAW, _WHOLE = 0, 1  # kinds of pages of a column
 
 _READERS_OF_FOLDER = 2
+
+_PIECE_WORDS = 1 << 24  # of pages that stay on the device, read together
 
 
 class PageHeaders:
@@ -70,7 +73,7 @@ class PageReading:
         words: [pages + 1], where each page begins, its page of the column behind it.
         resident: Memory on the device; it takes the first pages.
         num_resident: How many those are.
-        host: Pinned memory; it takes the next ones.
+        host: Memory of the host; it takes the next ones.
         num_held: How many are in memory of either kind.
 
     Attributes:
@@ -99,47 +102,60 @@ class PageReading:
         self.fronts = np.empty(int(self.first_fronts[-1]), dtype=np.uint32)
 
     def run(self) -> None:
-        """Read them: those of the device one after another, the others with threads.
+        """Read them with threads: those of the device a piece at a time, the others to where they stay.
 
         Raises:
             GraphError: If a page is damaged, or cannot be read.
         """
-        for page in range(self._num_resident):
-            self._read(page)
+        first, words = 0, self._words
         with ThreadPoolExecutor(num_readers(self._packed)) as pool:
-            list(pool.map(self._read, range(self._num_resident, self._packed.table.num_pages)))
+            while first < self._num_resident:
+                stop = int(np.searchsorted(words, words[first] + _PIECE_WORDS, side="right")) - 1
+                stop = min(max(stop, first + 1), self._num_resident)
+                piece = np.empty(int(words[stop] - words[first]), dtype=np.uint32)
+                list(pool.map(partial(self._read, piece, int(words[first])), range(first, stop)))
+                self._resident[int(words[first]) : int(words[stop])].set(piece)
+                first = stop
+            begin = int(words[self._num_resident])
+            list(pool.map(partial(self._read, self._host, begin), range(first, self._num_held)))
+            list(pool.map(self._read_front, range(self._num_held, self._packed.table.num_pages)))
 
-    def _read(self, page: int) -> None:
-        packed, is_held = self._packed, page < self._num_held
-        begin = int(self.first_fronts[page])
-        end = begin + int(self._own_fronts[page])
-        own = packed.words_of_page(page, None if is_held else end - begin)
-        if own.size < end - begin:
-            raise packed.damaged("pages", page)
-        self._headers.check(page, own)
-        self.fronts[begin:end] = own[: end - begin]
-        self._keep(int(self._words[page]), page, own)
+    def _read(self, memory: NDArray[np.uint32], begin: int, page: int) -> None:
+        """Bring a page to memory that has the words from a first one on."""
+        first, stop = int(self._words[page]) - begin, int(self._words[page + 1]) - begin
+        self._packed.bring_page(page, memory[first:stop], self._column)
+        own = int(self._packed.table.words[page + 1] - self._packed.table.words[page])
+        self._keep_front(page, memory[first : first + own], memory[first + own : stop])
+
+    def _read_front(self, page: int) -> None:
+        packed = self._packed
+        front = int(self._own_fronts[page])
+        own = packed.words_of_page(page, front).copy()  # the column's comes to the same room
+        of_column = own[:0]
         if self._column is not None:
-            self._read_column(self._column, page, end, int(self._words[page]) + own.size)
+            more = int(self.first_fronts[page + 1]) - int(self.first_fronts[page]) - front
+            of_column = packed.words_of_column(self._column, page, more)
+        self._keep_front(page, own, of_column)
 
-    def _read_column(self, column: str, page: int, begin: int, at: int) -> None:
-        """Read the column's page behind a page, whose front begins there, and which is put there."""
-        packed, is_held = self._packed, page < self._num_held
-        num_arcs, end = self._headers.num_arcs(page), int(self.first_fronts[page + 1])
-        own = packed.words_of_column(column, page, None if is_held else end - begin)
-        kind = int(own[0]) if own.size >= COLUMN_HEADER_WORDS else -1
-        needed = COLUMN_HEADER_WORDS + -(-num_arcs * packed.columns[column].dtype.itemsize // 4)
-        least = {_RAW: needed if is_held else 0, _WHOLE: end - begin}.get(kind, own.size + 1)
-        if own.size < max(least, end - begin) or int(own[1]) != num_arcs:
-            raise packed.damaged(f"the column {column!r}", page)
-        self.fronts[begin:end] = own[: end - begin]
-        self._keep(at, page, own)
-
-    def _keep(self, at: int, page: int, own: NDArray[np.uint32]) -> None:
-        if page < self._num_resident:
-            self._resident[at : at + own.size].set(own)
-        elif page < self._num_held:
-            self._host[at - int(self._words[self._num_resident]) :][: own.size] = own
+    def _keep_front(self, page: int, own: NDArray[np.uint32], of_column: NDArray[np.uint32]) -> None:
+        """Check a page by what it begins with, and keep that."""
+        begin, end = int(self.first_fronts[page]), int(self.first_fronts[page + 1])
+        middle = begin + int(self._own_fronts[page])
+        if own.size < middle - begin:
+            raise self._packed.damaged("pages", page)
+        self._headers.check(page, own)
+        self.fronts[begin:middle] = own[: middle - begin]
+        if self._column is None:
+            return
+        num_arcs = self._headers.num_arcs(page)
+        kind = int(of_column[0]) if of_column.size >= COLUMN_HEADER_WORDS else -1
+        needed = COLUMN_HEADER_WORDS + -(-num_arcs * self._packed.columns[self._column].dtype.itemsize // 4)
+        least = {_RAW: needed if page < self._num_held else 0, _WHOLE: end - middle}.get(
+            kind, of_column.size + 1
+        )
+        if of_column.size < max(least, end - middle) or int(of_column[1]) != num_arcs:
+            raise self._packed.damaged(f"the column {self._column!r}", page)
+        self.fronts[middle:end] = of_column[: end - middle]
 
 
 def num_readers(packed: PackedRows) -> int:
