@@ -32,7 +32,6 @@ from sigps.engine.gpu.packed_places import (
     lids_of_rows,
     list_bytes,
     order_of_chains,
-    places_in_pages,
     scratch_words,
     span_numbers,
 )
@@ -423,6 +422,7 @@ class PackedGraph(GpuGraph):
         resident_bytes: int,
         column: str | None = None,
         *,
+        places: PlacesInPages,
         host_bytes: int | None = None,
         rank: int = 0,
     ) -> None:
@@ -447,7 +447,7 @@ class PackedGraph(GpuGraph):
         self.has_narrow_ids = subgraph.ids_fit_32_bits
         self.packed = PackedEdges(
             edges,
-            places_in_pages(edges.rows),
+            places,
             resident_bytes,
             column,
             host_bytes=host_bytes,

@@ -283,7 +283,7 @@ class Placement:
                 rank=self.exchange.rank,
             )
         resident_bytes = spare if fills else 0
-        limits: dict[str, Any] = {"host_bytes": self.host_bytes, "rank": self.exchange.rank}
+        limits: dict[str, Any] = {"places": places, "host_bytes": self.host_bytes, "rank": self.exchange.rank}
         made = PackedGraph(subgraph, gpu, resident_bytes, self.column, **limits)
         known[PACKED] = made
         return self._with_heads(made)
