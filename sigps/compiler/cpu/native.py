@@ -105,6 +105,7 @@ LOOPS = {
     "rounds": ("fold_contributions", "run_again", "run_again_grouped"),
     "asynchronous": ("run_blocks",),
     "contraction": ("run_contraction", "settle_contraction", "settle_fold"),
+    "residuals": ("add_up", "find_changed", "find_terms", "pass_on"),
 }
 """The loops of each module of `kernels/cpu` that are made for programs; a run imports those that it calls."""
 

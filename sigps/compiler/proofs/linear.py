@@ -33,9 +33,11 @@ class Linear:
 
     Attributes:
         lost: Position of the aggregator whose value adds to all states; None where none does.
+        reads_ends: Whether what an edge passes depends on the ids of its ends.
     """
 
     lost: int | None
+    reads_ends: bool = False
 
 
 def linear(program: VertexProgram) -> Linear | str:
@@ -64,7 +66,7 @@ def linear(program: VertexProgram) -> Linear | str:
 
 
 def _claim(program: VertexProgram) -> Linear | str:
-    names = functions(program, Casts(), {**meanings(program), "abs": abs})
+    names = functions(program, Casts(), {**meanings(program), "abs": abs, "bool": bool})
     states, records, lost_texts = set(), set(), set()
     used: frozenset[str] = frozenset()
     for oracle in all_answers():
@@ -85,6 +87,8 @@ def _claim(program: VertexProgram) -> Linear | str:
         (state,), (sent,) = after, record
         if not isinstance(state, _Term):
             return "the state is not linear in messages"
+        if flags & HALT and not flags & SENT and state.text == "x":
+            continue  # the end, of all vertices together
         states.add(state.text)
         used = state.unknowns
         if flags & SENT:
@@ -103,15 +107,14 @@ def _claim(program: VertexProgram) -> Linear | str:
     }
     if any(None in texts or len(texts) > 1 for texts in found.values()):
         return "what vertices give to an aggregator is not linear in the state"
-    return (
-        Linear(lost[0] if lost else None)
-        if _passes_multiples(program, names)
-        else "messages are no multiples"
-    )
+    passed = _passed_multiple(program, names)
+    if passed is None:
+        return "messages are no multiples"
+    return Linear(lost[0] if lost else None, reads_ends="source" in passed or "target" in passed)
 
 
-def _passes_multiples(program: VertexProgram, names: dict[str, Any]) -> bool:
-    """Return whether every edge passes the record, or a multiple of it that depends on the edge alone."""
+def _passed_multiple(program: VertexProgram, names: dict[str, Any]) -> str | None:
+    """Return what every edge passes: the record, or a multiple of it that depends on the edge alone; else None."""
 
     def refuse() -> bool:
         raise TypeError("a message was compared")
@@ -119,11 +122,12 @@ def _passes_multiples(program: VertexProgram, names: dict[str, Any]) -> bool:
     env = tuple(_Term(text, frozenset(), True, refuse) for text in ("s", "n", "m"))
     params = tuple(_Term(f"p{i}", frozenset(), True, refuse) for i in range(len(program.params)))
     columns = tuple(_Term(f"c{i}", frozenset(), True, refuse) for i in range(len(program.edge_columns)))
-    ends = _Term("s", frozenset(), True, refuse), _Term("t", frozenset(), True, refuse)
+    ends = tuple(_Term(text, frozenset(), True, refuse) for text in ("source", "target"))
     record = (_Term("r", frozenset({"r"}), True, refuse),)
     passes, message = names["edge"](env, params, record, *ends, columns)
     value = names["lift"](env, params, message)[0]
-    return passes is True and isinstance(value, _Term) and value.is_homogeneous and value.unknowns == {"r"}
+    is_multiple = isinstance(value, _Term) and value.is_homogeneous and value.unknowns == {"r"}
+    return value.text if passes is True and is_multiple else None
 
 
 def _text(value: Any) -> str | None:

@@ -22,12 +22,13 @@ from sigps.engine.cpu.crew import MOST_TURNS, Crew, Schedule
 from sigps.engine.cpu.crossing import Crossing
 from sigps.engine.cpu.path_lengths import Parents
 from sigps.engine.cpu.records import Records
+from sigps.engine.cpu.residuals import Residuals, find_claim
 from sigps.engine.cpu.run_state import RunState
 from sigps.engine.fixed_points import FIRST_SUPERSTEPS, falls_again
 from sigps.engine.stats import FusedStats
 from sigps.engine.superstep import Done, Fused
 from sigps.errors import ConfigError
-from sigps.kernels.cpu.arguments import HALTED
+from sigps.kernels.cpu.arguments import HALTED, LoopArguments
 from sigps.kernels.cpu.asynchronous import Blocks
 
 __all__ = ["Asynchronous", "Automatic", "Contraction", "have_all_sent"]
@@ -197,6 +198,8 @@ class Contraction:
         self._changed = np.zeros(size, dtype=np.uint8)  # since records crossed
         self._blocks = crew.blocks(self._changed[: state.subgraph.num_owned], np.int64(0), np.dtype(np.int64))
         self._is_quiet, self._num_changes = True, 0
+        alone = not saves and state.exchange.size == 1 and schedule == Schedule()
+        self._is_linear = alone and find_claim(state) is not None
 
     def run(self, most_supersteps: int) -> Done | None:
         """Run a round; None where a superstep comes first. Collective.
@@ -207,11 +210,14 @@ class Contraction:
         state, rounds = self._state, self._rounds
         if state.superstep == 0:
             self._work()  # compiles
+            if self._is_linear:
+                Residuals(state).compile(self._arguments())
         if state.superstep == 0 or self._records.has_arrived:
             return None
         rounds.begin()
         state.senders = None
-        counts = self._turn()
+        near = self._come_near()
+        counts = self._turn() + near
         while rounds.most_edges is None and self._num_changes > 0:
             counts += self._turn()
         is_over = self._is_quiet and self._num_changes == 0
@@ -225,6 +231,14 @@ class Contraction:
             state.aggregates.take(self._cells(1))
         state.superstep += 1
         return done
+
+    def _come_near(self) -> NDArray[np.int64]:
+        """Pass on the residuals of a linear contraction; return what `_turn` does, of vertices and edges."""
+        counts = np.zeros(5, dtype=np.int64)
+        if self._is_linear and have_all_sent(self._state):
+            counts[0], counts[3] = Residuals(self._state).settle(self._arguments())
+        self._is_linear = False
+        return counts
 
     def _turn(self) -> NDArray[np.int64]:
         """Compute until no block is marked or so many edges were read, and let records cross."""
@@ -247,11 +261,14 @@ class Contraction:
         return counts
 
     def _work(self) -> NDArray[np.int64]:
-        arguments = self._state.arguments()._replace(superstep=2, aggregates=self._cells(1))
         no_test = have_all_sent(self._state)
         own = [(touched, self._waits, no_test) for touched in self._touched]
-        given = np.int64(0), self._inside, arguments, own
+        given = np.int64(0), self._inside, self._arguments(), own
         return self._rounds.crew.run(self._blocks, *given, most_edges=self._rounds.most_edges)
+
+    def _arguments(self) -> LoopArguments:
+        """Return what compute() reads of a superstep before which vertices changed."""
+        return self._state.arguments()._replace(superstep=2, aggregates=self._cells(1))
 
     def _cells(self, count: int) -> tuple[Any, ...]:
         return tuple(dtype.type(count) for dtype in self._state.program.aggregate_dtypes)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sigps.engine.cpu.asynchronous import Contraction, have_all_sent
 from sigps.engine.cpu.crew import Schedule
 from sigps.engine.cpu.records import Records
+from sigps.engine.cpu.residuals import may_relax
 from sigps.engine.cpu.run_state import RunState
 from sigps.engine.fixed_points import LEAST_EDGES, NEAR_IDS, contracts_without_barriers
 from sigps.engine.partition.subgraph import Subgraph
@@ -41,6 +42,11 @@ def contraction(state: RunState, records: Records, supersteps: Fused | None) -> 
 
     if not can_decide(state):
         return supersteps
+    if may_relax(state):
+        log.info(
+            "%s goes on without barriers after superstep 0: %s", state.program.name, "it is linear, both ways"
+        )
+        return Contraction(state, records, Schedule())
     return SlowContraction(supersteps, state, lambda: Contraction(state, records, Schedule()), near)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from cells import program_of
+from gas_programs import Rank
 
 from sigps import Vertex
 from sigps.apps import SSSP, HeatDiffusion, Katz, PageRank
@@ -59,6 +60,42 @@ def passing(message: str) -> Vertex:
 )
 def test_linear_programs(program: Vertex, expected: Linear) -> None:
     assert linear(analyse(program)) == expected
+
+
+@pytest.mark.parametrize(
+    ("message", "reads_ends"),
+    [
+        ("self.x", False),
+        ("0.5 * edge.weight * self.x", False),
+        ("self.x / (3.0 + edge.target)", True),
+        ("self.x * edge.source", False),  # what the sender sends is that
+    ],
+)
+def test_what_an_edge_passes_may_depend_on_its_ends(message: str, reads_ends: bool) -> None:
+    assert linear(analyse(passing(message))) == Linear(None, reads_ends=reads_ends)
+
+
+def ending(step: str) -> Vertex:
+    """Return a program that takes this step in the superstep in which all halt."""
+    return program_of(
+        f"""
+        if self.superstep > 1 and self.most < 0.5:
+            {step}
+            self.vote_to_halt()
+        else:
+            if self.superstep > 0:
+                self.x = 1.0 + 0.5 * sum(messages)
+            self.send_to_neighbors(self.x)
+        """,
+        FIELDS,
+    )
+
+
+def test_the_end_is_no_step() -> None:
+    assert linear(analyse(Rank())) == Linear(None)
+    assert linear(analyse(ending("self.x = self.x"))) == Linear(None)
+    for step in ("self.x = 0.5 * self.x", "self.x = 7.0"):
+        assert "the state is not" in str(linear(analyse(ending(step))))
 
 
 @pytest.mark.parametrize(

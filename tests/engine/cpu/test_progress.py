@@ -55,6 +55,12 @@ def grid() -> Graph:
     return generate("grid", rows=120, columns=120)
 
 
+def of_arcs(graph: Graph) -> Graph:
+    """Return the directed graph of an undirected one's arcs: it has no proof that messages go both ways."""
+    sources = np.repeat(np.arange(graph.num_vertices), np.diff(graph.offsets).astype(np.int64))
+    return Graph.from_edges(sources, graph.targets.astype(np.int64), directed=True)
+
+
 def directions(program: Vertex, graph: Graph, **options: Any) -> list[str]:
     result = run(program, graph, **{"device": "cpu", "threads": 2, **options})
     return [entry.direction for entry in result.stats]
@@ -80,7 +86,7 @@ def test_the_decision(factor: float, rate: float, near: float, is_free: bool) ->
 
 def test_a_slow_contraction_of_near_ids_goes_on_without_barriers(caplog: Any) -> None:
     caplog.set_level(logging.INFO)
-    graph = grid()
+    graph = of_arcs(grid())
     found = run(Rank(), graph, device="cpu", threads=2)
     ways = [entry.direction for entry in found.stats]
     assert ways[-1] == "async"
@@ -92,9 +98,19 @@ def test_a_slow_contraction_of_near_ids_goes_on_without_barriers(caplog: Any) ->
     assert found.reason == "converged"
 
 
-def test_a_fast_contraction_stays_with_supersteps(caplog: Any) -> None:
+def test_a_linear_one_has_no_more_supersteps_where_messages_go_both_ways(caplog: Any) -> None:
     caplog.set_level(logging.INFO)
     graph = generate("rmat", scale=12, directed=False)
+    found = run(Rank(), graph, device="cpu", threads=2)
+    assert [entry.direction for entry in found.stats] == ["pull", "async"]
+    assert "Rank goes on without barriers after superstep 0" in caplog.text
+    expected = run(Rank(tolerance=1e-13), graph, device="cpu", asynchronous=False)["rank"]
+    np.testing.assert_allclose(found["rank"], expected, rtol=0, atol=1e-9 / (1 - 0.85))
+
+
+def test_a_fast_contraction_stays_with_supersteps(caplog: Any) -> None:
+    caplog.set_level(logging.INFO)
+    graph = of_arcs(generate("rmat", scale=12, directed=False))
     found = run(Rank(), graph, device="cpu", threads=1)
     expected = run(Rank(), graph, device="cpu", threads=1, asynchronous=False)
     assert found["rank"].tolist() == expected["rank"].tolist()
@@ -138,7 +154,7 @@ def test_silent_vertices_keep_supersteps(every: int, last: str) -> None:
 
 @pytest.mark.parametrize("lease", [1, 3, 1 << 62])
 def test_leases_change_nothing_of_the_decision(lease: int) -> None:
-    engine = compiled(Rank(), grid(), 1, asynchronous=True)
+    engine = compiled(Rank(), of_arcs(grid()), 1, asynchronous=True)
     ways: list[str] = []
     ended = False
     while not ended:
