@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gas_programs import Rank
 from histories import History, drawn, histories
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -37,6 +38,7 @@ PROGRAMS = {
     "leaking": PageRank(dangling="leak", damping=0.7),
     "katz": Katz(attenuation=0.02),
     "weighted": Weighted(),
+    "declared": Rank(),
 }
 
 
@@ -52,9 +54,10 @@ def solution(graph: Graph, name: str) -> NDArray[np.float64]:
             arcs[at[s], at[t]] += amount
     if name in ("katz", "weighted"):
         return np.linalg.solve(np.eye(n) - (0.02 if name == "katz" else 0.01) * arcs, np.ones(n))
-    damping, out = (0.85 if name == "ranks" else 0.7), arcs.sum(axis=0)
+    damping, out = (0.7 if name == "leaking" else 0.85), arcs.sum(axis=0)
     shares = np.where(out > 0, arcs / np.where(out > 0, out, 1), 1 / n if name == "ranks" else 0)
-    return np.linalg.solve(np.eye(n) - damping * shares, np.full(n, (1 - damping) / n))
+    sum_of_own = n if name == "declared" else 1
+    return np.linalg.solve(np.eye(n) - damping * shares, np.full(n, (1 - damping) / n * sum_of_own))
 
 
 @settings(max_examples=drawn(50), deadline=None)

@@ -18,7 +18,8 @@ __all__ = ["find_coefficients", "find_residuals", "push_residuals", "sweep_value
 def find_coefficients(f: Functions) -> Loop:
     """Run compute() of listed vertices on a sum of messages, and write what comes of it.
 
-    `after`, `sent` and `flags` [n], and `given`, ([n], ...), what vertices contribute to aggregators.
+    `after`, `sent` and `flags` [n], and `given`, ([n], ...), what vertices contribute to aggregators. Nothing is sent
+    without out-edges, whatever was divided by their number.
     """
     compute = f.compute
 
@@ -37,7 +38,7 @@ def find_coefficients(f: Functions) -> Loop:
             keep_fault(v, fault)
             after[v] = outcome[0][0]
             flags[v] = outcome[1]
-            sent[v] = outcome[2][0]
+            sent[v] = outcome[2][0] if owned.out_degrees[v] > 0 else 0.0
             store_row(given, v, outcome[3])
 
     return find_coefficients
