@@ -84,7 +84,7 @@ class Residuals:
 
     def compile(self, arguments: Any) -> None:
         """Compile the loops, or read them from the cache, over no vertices."""
-        state, zero = self._state, np.uint64(0)
+        zero = np.uint64(0)
         none = [(zero, zero)]
         self._run("find_terms", none, *self._looked_at(arguments))
         self._run("add_up", none, *self._pulled(arguments))
