@@ -7,7 +7,8 @@ each), ring-N (the same in a ring, a tenth of them moved), all undirected and wi
 or a folder that `sigps.load` opens, taken undirected. What stays on the device beside vertices is a share of the
 packed edges ("kept"), by `device_memory`. Of PageRank a time is the median of a run's supersteps in which every edge
 matters; `at_link_ms` is what the packed bytes that cross would take at the measured rate of copies. Of searches a time
-is that of all supersteps of a run, the median of some; all ways must find the same. `memory` is what CuPy's pool took
+is that of all supersteps of a run, the median of some; all ways must find the same. Only `auto` may leave all edges
+unpacked on the device, where the limit has room for that. `memory` is what CuPy's pool took
 at most, of `device_memory`. Writes a JSON file to `scripts/bench/results/` and prints a table.
 """
 
@@ -204,7 +205,7 @@ def measure_search(
     program, expected = PROGRAMS[work](graph), dict[str, Any]()
     row: dict[str, Any] = {"graph": name, "work": work, "kept": kept}
     for way in ways:
-        asked: dict[str, Any] = {"stream": "always", "transfer": way}
+        asked: dict[str, Any] = {"stream": "auto" if way == "auto" else "always", "transfer": way}
         if way == BY_PAGES:
             asked |= {"transfer": "auto", "asynchronous": True}
         limit = least + int(kept * bytes_of_pages(program, graph))
