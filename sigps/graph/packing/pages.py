@@ -15,7 +15,15 @@ from sigps.graph.packing.streams import (
 )
 from sigps.native.kernel import compiled
 
-__all__ = ["ALIGNMENT", "PAGE_ARCS", "most_page_words", "pack_rows", "unpack_degrees", "unpack_rows"]
+__all__ = [
+    "ALIGNMENT",
+    "PAGE_ARCS",
+    "most_page_words",
+    "most_words_to_degrees",
+    "pack_rows",
+    "unpack_degrees",
+    "unpack_rows",
+]
 
 PAGE_ARCS = 1 << 18
 """Arcs, and rows, that a page holds at most."""
@@ -25,9 +33,20 @@ ALIGNMENT = 32
 
 def most_page_words(num_rows: int, num_arcs: int) -> int:
     """Return how many words a page takes at most."""
-    streams = (num_rows, 1), (min(num_rows, num_arcs), 1), (num_arcs, 2)
-    words = _HEADER_WORDS + sum(most_words(count) + entry * -(-count // CHUNK) for count, entry in streams)
+    chunks = most_words(num_rows) + most_words(min(num_rows, num_arcs)) + most_words(num_arcs)
+    words = _most_table_words(num_rows, num_arcs) + chunks
     return -(-(words + 1) // ALIGNMENT) * ALIGNMENT
+
+
+def most_words_to_degrees(num_rows: int, num_arcs: int) -> int:
+    """Return in how many words of a page, from its first one on, its degrees end at the latest."""
+    return _most_table_words(num_rows, num_arcs) + most_words(num_rows)
+
+
+def _most_table_words(num_rows: int, num_arcs: int) -> int:
+    """Return the words of a page's header and of its tables, behind which the degrees are, at most."""
+    streams = (num_rows, 1), (min(num_rows, num_arcs), 1), (num_arcs, 2)
+    return _HEADER_WORDS + sum(entry * -(-count // CHUNK) for count, entry in streams)
 
 
 @compiled
@@ -180,6 +199,7 @@ def unpack_rows(
 def unpack_degrees(words: NDArray[np.uint32], num_rows: np.uint64, degrees: NDArray[np.uint32]) -> bool:
     """Read how many arcs each row of a page has, [rows rounded up to 32]; return whether it has so many rows.
 
+    The words need not be all of the page (`most_words_to_degrees`).
     Whatever the page holds, nothing outside of the arrays is read or written.
     """
     if np.uint64(words.size) < np.uint64(ALIGNMENT) or np.uint64(words[0]) != num_rows:

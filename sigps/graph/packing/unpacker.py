@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sigps.errors import GraphError
 from sigps.graph.packing.numbers import unpack_numbers
 from sigps.graph.packing.page_files import PageFile, PageFiles
-from sigps.graph.packing.pages import PAGE_ARCS, unpack_degrees, unpack_rows
+from sigps.graph.packing.pages import PAGE_ARCS, most_words_to_degrees, unpack_degrees, unpack_rows
 from sigps.graph.packing.renumbering import place_rows, renumbered
 from sigps.graph.packing.streams import CHUNK
 from sigps.graph.packing.table import PageTable, chains
@@ -149,8 +149,9 @@ class PackedRows:
         Raises:
             GraphError: If it is damaged.
         """
-        scratch, num_rows = _scratch_of_thread(), np.uint64(degrees.size)
-        if not unpack_degrees(self.words_of_page(page), num_rows, scratch.degrees):
+        scratch, num_rows, arcs = _scratch_of_thread(), np.uint64(degrees.size), self.table.arcs_of(page)
+        words = self.words_of_page(page, most_words_to_degrees(degrees.size, arcs.stop - arcs.start))
+        if not unpack_degrees(words, num_rows, scratch.degrees):
             raise self.damaged("pages", page)
         degrees[:] = scratch.degrees[: degrees.size]
 

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 from plain_pages import read_numbers, read_rows
 
 from sigps.graph.packing.numbers import pack_numbers, unpack_numbers
-from sigps.graph.packing.pages import ALIGNMENT, PAGE_ARCS, most_page_words, pack_rows, unpack_rows
+from sigps.graph.packing.pages import (
+    ALIGNMENT,
+    PAGE_ARCS,
+    most_page_words,
+    most_words_to_degrees,
+    pack_rows,
+    unpack_degrees,
+    unpack_rows,
+)
 
 N = 2**32 - 1
 
@@ -50,6 +58,14 @@ def test_any_rows_come_back_as_the_layout_says(rows: list[list[int]], first_row:
     assert words[-1] == 0
     assert read_rows(words.tolist(), first_row) == rows
     assert unpacked(words, len(rows), sum(map(len, rows)), first_row) == rows
+    assert_degrees_come_first(words, rows)
+
+
+def assert_degrees_come_first(words: np.ndarray, rows: list[list[int]]) -> None:
+    front = words[: most_words_to_degrees(len(rows), sum(map(len, rows)))]
+    degrees = np.empty(-(-len(rows) // 32) * 32, dtype=np.uint32)
+    assert unpack_degrees(front, np.uint64(len(rows)), degrees)
+    assert degrees[: len(rows)].tolist() == [len(row) for row in rows]
 
 
 @pytest.mark.parametrize("spread", [1, 2, 30, 1000, 2**20])
@@ -62,12 +78,15 @@ def test_rows_of_many_chunks(spread: int, degree: int) -> None:
     words = packed(rows, 7)
     assert read_rows(words.tolist(), 7) == rows
     assert unpacked(words, len(rows), sum(map(len, rows)), 7) == rows
+    assert_degrees_come_first(words, rows)
 
 
 def test_a_full_page() -> None:
     row = np.arange(PAGE_ARCS) * 5
     words = packed([row.tolist()])
     assert unpacked(words, 1, PAGE_ARCS) == [row.tolist()]
+    assert_degrees_come_first(words, [row.tolist()])
+    assert most_words_to_degrees(1, PAGE_ARCS) < 2000
     assert words.nbytes < 0.6 * PAGE_ARCS  # 3 bits a gap
 
 
