@@ -40,7 +40,7 @@ def most_page_words(num_rows: int, num_arcs: int) -> int:
 
 def most_words_to_degrees(num_rows: int, num_arcs: int) -> int:
     """Return in how many words of a page, from its first one on, its degrees end at the latest."""
-    return _most_table_words(num_rows, num_arcs) + most_words(num_rows)
+    return max(ALIGNMENT, _most_table_words(num_rows, num_arcs) + most_words(num_rows))
 
 
 def _most_table_words(num_rows: int, num_arcs: int) -> int:
