@@ -107,7 +107,7 @@ class Engine:
         self._has_order = True
         if monotone is not None:
             columns, num_records = state.pull_edges.columns, subgraph.num_owned + subgraph.num_ghosts
-            self._has_order = has_order(monotone, params, columns, threads)
+            self._has_order = has_order(monotone, params, subgraph, columns, threads)
             kept = LastRecords(monotone, columns, subgraph.num_owned, num_records)
             state.native = monotone
         self._plain = native

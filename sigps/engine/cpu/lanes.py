@@ -179,7 +179,8 @@ def loops_of(context: RunContext, programs: Sequence[Vertex]) -> NativeProgram:
         return plain
     columns = columns_of(context.subgraph.incoming, plain.program.edge_columns)
     given = tuple(value for program in programs for value in context._replace(program=program).params())
-    return plain.monotone if has_order(plain.monotone, given, columns, context.threads) else plain
+    is_ordered = has_order(plain.monotone, given, context.subgraph, columns, context.threads)
+    return plain.monotone if is_ordered else plain
 
 
 def lane_bytes(native: NativeProgram) -> int:

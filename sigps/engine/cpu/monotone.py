@@ -21,6 +21,7 @@ from sigps.compiler.cpu.rows import rows
 from sigps.compiler.program import Monotone
 from sigps.device.cpu import Threads
 from sigps.engine.cpu.work import num_parts_worth
+from sigps.engine.partition.subgraph import Subgraph
 from sigps.kernels.cpu.arguments import Bound, Outbox
 
 __all__ = ["LastRecords", "has_order"]
@@ -147,11 +148,16 @@ class LastRecords:
         return found.min(initial=other) if _takes_min(self._native) else found.max(initial=other)
 
 
-def has_order(native: NativeProgram, params: tuple[Any, ...], columns: Arrays, threads: Threads) -> bool:
-    """Tell whether no key can be NaN: a number, with a finite one added, stays a number. O(edges)."""
+def has_order(
+    native: NativeProgram, params: tuple[Any, ...], subgraph: Subgraph, columns: Arrays, threads: Threads
+) -> bool:
+    """Tell whether no key can be NaN: a number, with a finite one added, stays a number. O(edges), once a partition."""
     column = _claim(native).column
-    is_finite = column is None or _is_finite(columns[column], threads)
-    return is_finite and not any(np.isnan(p) for p in params)
+    if column is not None:
+        name = f"finite {native.program.edge_columns[column]}"
+        if not subgraph.derived(name, lambda: _is_finite(columns[column], threads)):
+            return False
+    return not any(np.isnan(p) for p in params)
 
 
 def _is_finite(column: NDArray[Any], threads: Threads) -> bool:

@@ -159,7 +159,7 @@ def store_lengths(state: RunState, claim: Claim, labels: np.ndarray, unit: np.in
     parents = np.empty(0, dtype=np.int64) if claim.parent is None else states[claim.parent]
     store = kernels.store_lengths.over(
         edges.offsets, edges.ends, edges.columns[claim.column], state.subgraph.ids, labels, unit,
-        states[claim.length], parents,
+        np.int64(int(unit).bit_length() - 1), states[claim.length], parents,
     )  # fmt: skip
     n = state.subgraph.num_owned
     ranges = even_ranges(n, num_parts_worth(n, state.threads.count))

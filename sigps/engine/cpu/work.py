@@ -41,6 +41,8 @@ def even_ranges(count: int, num_parts: int) -> list[Span]:
     >>> [(int(begin), int(end)) for begin, end in even_ranges(7, 2)]
     [(0, 3), (3, 7)]
     """
+    if num_parts == 1:
+        return [(np.uint64(0), np.uint64(count))]
     return list(itertools.pairwise(np.linspace(0, count, num_parts + 1).astype(np.uint64)))
 
 

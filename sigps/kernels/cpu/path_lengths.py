@@ -229,6 +229,7 @@ def store_lengths(
     ids: NDArray[Any],
     labels: NDArray[np.int64],
     unit: np.int64,
+    bits: np.int64,
     lengths: NDArray[Any],
     parents: NDArray[np.int64],
 ) -> int:
@@ -242,10 +243,10 @@ def store_lengths(
     count: int = 0
     for v in range(begin, end):
         label = labels[v]
-        if label == UNREACHED or label % unit == 0:
+        if label == UNREACHED or label & (unit - 1) == 0:
             continue
         count += 1
-        lengths[v] = label // unit
+        lengths[v] = label >> bits
         if len(parents) == 0:
             continue
         best = UNREACHED
