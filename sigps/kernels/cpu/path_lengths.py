@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.native.kernel import Kernel, compiled
+from sigps.native.primitives import prefetch
 
 __all__ = [
     "UNREACHED",
@@ -36,6 +37,8 @@ __all__ = [
 UNREACHED = np.int64(2**63 - 1)
 
 _IN_NEAR, _IN_FAR = np.uint8(1), np.uint8(2)
+
+_AHEAD = 2
 
 MOST_WHOLE = np.float64(2**53)
 """Whole numbers up to this are exact in double precision."""
@@ -153,6 +156,11 @@ def _relax(extended: Callable[..., Any], end_of_bucket: Callable[..., Any], name
                     continue
                 begin, end = np.int64(offsets[u]), np.int64(offsets[np.int64(u) + 1])
                 work += end - begin
+                if num_near > _AHEAD:
+                    ahead = first + _AHEAD
+                    row = np.int64(offsets[near[ahead if ahead < size else ahead - size]])
+                    prefetch(targets, row)
+                    prefetch(weights, row)
                 for e in range(begin, end):
                     v = targets[e]
                     through = extended(label, weights[e], unit)
@@ -160,6 +168,7 @@ def _relax(extended: Callable[..., Any], end_of_bucket: Callable[..., Any], name
                         if through > most:
                             return -1
                         labels[v] = through
+                        prefetch(offsets, v)
                         if through < bound:
                             if where[v] & _IN_NEAR == 0:
                                 where[v] |= _IN_NEAR
