@@ -65,8 +65,12 @@ class Records:
         self._arrived: tuple[NDArray[np.int64], Arrays] | None = None
         subgraph, num_threads = state.subgraph, state.threads.count
         offsets = subgraph.incoming.offsets
-        ranges = cut_vertices(offsets.size - 1, [offsets], _num_parts(state, num_threads))
-        self._ranges = longest_first(ranges, offsets)
+        parts = _num_parts(state, num_threads)
+
+        def cut() -> list[Span]:
+            return longest_first(cut_vertices(offsets.size - 1, [offsets], parts), offsets)
+
+        self._ranges = list(subgraph.derived(f"ranges of vertices {parts}", cut))
         self._num_out_edges, senders = subgraph.derived("out-edges and senders", lambda: _senders(subgraph))
         self._could_send = senders + subgraph.num_ghosts
 

@@ -39,6 +39,11 @@ UNREACHED = np.int64(2**63 - 1)
 _IN_NEAR, _IN_FAR = np.uint8(1), np.uint8(2)
 
 _AHEAD = 2
+"""How many vertices ahead of its turn a row is fetched: those in the order of labels have rows that lie anywhere.
+
+Milliseconds of this loop, whole weights: luxembourg_osm 3.3 with 2, 2.9 with 4 and 5.1 without; grid-500 10.3, 12.8 and
+13.2. To fetch the labels of its targets so, too, changes nothing.
+"""
 
 MOST_WHOLE = np.float64(2**53)
 """Whole numbers up to this are exact in double precision."""
@@ -158,7 +163,7 @@ def _relax(extended: Callable[..., Any], end_of_bucket: Callable[..., Any], name
                 work += end - begin
                 if num_near > _AHEAD:
                     ahead = first + _AHEAD
-                    row = np.int64(offsets[near[ahead if ahead < size else ahead - size]])
+                    row: Any = np.int64(offsets[near[ahead if ahead < size else ahead - size]])
                     prefetch(targets, row)
                     prefetch(weights, row)
                 for e in range(begin, end):
@@ -196,6 +201,7 @@ def _relax(extended: Callable[..., Any], end_of_bucket: Callable[..., Any], name
                         where[v] |= _IN_NEAR
                         near[(first + num_near) % size] = v
                         num_near += 1
+                        prefetch(offsets, v)
                 num_far = kept
                 if num_near == 0 and num_far > 0:
                     bound = nearest
