@@ -30,6 +30,12 @@ log = logging.getLogger(__name__)
 _EARLY, _LATE = 11, 15
 """Supersteps whose changes are compared."""
 
+_LEAST_RELAXED = 1 << 13
+"""Edges from which on changes are passed on at once. PageRank to 1e-6 by supersteps and so, milliseconds: a grid of 20
+rows (1,520 edges) 0.5 and 1.0, of 40 (6,240) 1.2 and 1.3, USPowerGrid (13,188) 6.1 and 3.1, a grid of 70 (19,320) 4.5
+and 1.7; R-MAT 8 0.3 and 1.1, 10 1.6 and 1.4.
+"""
+
 _SAMPLE = 1 << 14
 """Vertices, and edges, that are looked at at most."""
 
@@ -40,13 +46,12 @@ def contraction(state: RunState, records: Records, supersteps: Fused | None) -> 
     def near() -> float:
         return state.subgraph.derived("near edges", lambda: share_of_near_edges(state.subgraph))
 
+    if state.subgraph.incoming.num_edges >= _LEAST_RELAXED and may_relax(state):
+        why = "it is linear, and messages go both ways"
+        log.info("%s goes on without barriers after superstep 0: %s", state.program.name, why)
+        return Contraction(state, records, Schedule())
     if not can_decide(state):
         return supersteps
-    if may_relax(state):
-        log.info(
-            "%s goes on without barriers after superstep 0: %s", state.program.name, "it is linear, both ways"
-        )
-        return Contraction(state, records, Schedule())
     return SlowContraction(supersteps, state, lambda: Contraction(state, records, Schedule()), near)
 
 
