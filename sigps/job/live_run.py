@@ -394,11 +394,13 @@ def live_run(
     from sigps.compiler.proofs.incremental import incremental, within_tolerance
 
     made = prepared(program, graph, **run_options(options))
+    device = made.executable.spec.device
+    if graph.group.size > 1 and len(devices := set(graph.group.all_gather(device))) > 1:
+        return None, f"incremental runs are not built for ranks on {' and '.join(sorted(devices))} at once"
     if made.executable.program is None:
         return None, "the interpreter always runs in full"
     derived = made.executable.program
     found = incremental(derived) if tolerance is None else within_tolerance(derived)
-    device = made.executable.spec.device
     runs_on_gpu = device == "cuda" and tolerance is None
     on_gpus = runs_on_gpu and graph.group.size > 1
     if found.kind == "full" and (on_gpus or not runs_on_gpu):

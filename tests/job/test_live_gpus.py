@@ -452,3 +452,18 @@ def test_streams_one_after_another_take_the_same_memory(ranks: int) -> None:
 def test_kernels_link(of: Any, arch: str) -> None:
     pytest.importorskip("cuda.core", reason="needs cuda-core: pip install 'sigps[cuda-link]'")
     assert b"trim_among_ranks" in link_kernel("live_ranks", arch, following.live_macros(*of, 0))
+
+
+def test_ranks_on_cores_and_gpus_run_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    host_streams.use_host_for_streams(monkeypatch, 1)
+
+    def of(group: ThreadGroup) -> tuple[str, str, Any]:
+        graph = Graph.from_edges([0, 1, 2], [1, 2, 3], directed=False, group=group)
+        with sigps.stream(WCC(), graph, device="cuda" if group.rank else "cpu") as live:
+            result = live.apply(deletes=([1], [2]))
+            return result.path, result.why, result["component"] if group.rank == 0 else None
+
+    found = run_ranks(2, of)
+    assert [entry[0] for entry in found] == ["full", "full"]
+    assert "cpu and cuda at once" in found[0][1]
+    assert found[0][2].tolist() == [0, 0, 2, 2]
