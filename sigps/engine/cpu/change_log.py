@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,13 +78,14 @@ class ChangeLog:
         self._segments += self._new
         self._new = []
 
-    def take(self, number: int) -> list[Changes]:
-        """Return the entries of a block, which are not there again; those to one edge in the order of supersteps."""
+    def take(self, number: int) -> Iterator[Changes]:
+        """Yield the entries of a block, which are not there again; those to one edge in the order of supersteps."""
         if not self.waiting[number]:
-            return []
+            return
         self.waiting[number] = 0
-        found = [segment.take(number) for segment in self._segments]
-        return [changes for changes in found if changes is not None]
+        for segment in self._segments:
+            if (changes := segment.take(number)) is not None:
+                yield changes
 
     def crowded(self, num_arcs: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the blocks that have more entries than edges, and those that keep old segments alive.

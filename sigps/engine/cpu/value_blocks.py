@@ -280,15 +280,15 @@ class ValueBlocks:
 
     def _take_changes(self, number: int, edges: Edges, of_reverse: Arrays) -> None:
         """Bring values of the other ends up to date."""
-        waiting = self._log.take(number)
-        first = np.uint64(self._begins[number])
-        for targets, sources, columns in waiting:
+        first, came = np.uint64(self._begins[number]), False
+        for targets, sources, columns in self._log.take(number):
+            came = True
             places = np.empty(targets.size, dtype=np.uint64)
             require_symmetry(find_places(targets, sources, self._offsets, edges.ends, places))
             given = targets, sources, places, self._offsets, edges.ends, first
             for values, kept in zip(columns, of_reverse, strict=True):
                 place_values(*given, np.uint64(kept[:1].size), _as_bits(values), _as_bits(kept))
-        if waiting:
+        if came:
             self._store(number, of_reverse, of_reverse=True)
 
     def _take_now(self, number: int) -> None:
