@@ -398,6 +398,11 @@ class VertexProgram:
         """Whether an engine needs all messages of a vertex at once, so that nothing can be combined on their way."""
         return self.consumption in (Consumption.GROUPED, Consumption.LISTED)
 
+    @property
+    def goes_along_edges(self) -> bool:
+        """Whether an engine reads edges: messages go along them, or compute() walks them."""
+        return self.delivery is Delivery.RECORD or self.reads_edges
+
     @functools.cached_property
     def message_dtypes(self) -> tuple[np.dtype[Any], ...]:
         return tuple(field.dtype(self.precision) for field in self.message)  # type: ignore[arg-type]

@@ -250,8 +250,11 @@ def _decide_on_gpu(
             int(rows.table.end_rows[-1]) if rows.table.num_pages else 0,
         )
     resident = spec.bytes_beside_edges(derived, graph, options, rows)
-    columns = [rows.columns[name] for name in derived.edge_columns if name in rows.columns]
+    read = {*derived.edge_columns, *derived.read_columns}
+    columns = [rows.columns[name] for name in read if name in rows.columns]
     packed = rows.num_bytes + sum(column.num_bytes for column in columns)
+    if not derived.goes_along_edges:
+        packed = num_arcs = num_vertices = 0  # no page is read
     fills = options.device_memory is not None or options.stream == "auto"
     cached = max(0, min(packed, free - sum(resident.values()))) if fills else 0
     given = cached, packed - cached, num_arcs, num_vertices
@@ -268,7 +271,8 @@ def _obstacle_to_packed(
     if why or options.transfer == "bulk":
         return why
     assert derived is not None
-    if not graph.directed or derived.sends_together or num_ranks > 1 or options.host_memory is not None:
+    may_search = derived.goes_along_edges and not derived.sends_together
+    if not (graph.directed and may_search) or num_ranks > 1 or options.host_memory is not None:
         return ""
     unpacked = _unpacked_bytes(graph)
     if unpacked > available_memory():

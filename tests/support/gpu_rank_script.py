@@ -20,6 +20,7 @@ from equality_programs import PROGRAMS, program_for
 from fault_cases import CASES, assert_named
 from master_programs import Fading, Letters
 from send_programs import Flood, FloodSum
+from walk_programs import ALONG_NO_EDGES, WALKS
 from ways import assert_same, by_size
 
 from sigps import Aggregator, Checkpoint, Graph, Shared, State, Vertex, generate, load, run, run_many, stream
@@ -119,6 +120,38 @@ def packed(transport: str, folder: str) -> None:
                     ran += 1
                 del graph, result  # whose arrays are on the GPU, of which the next run may have a part only
     tell(f"{ran} streamed runs agree")
+
+
+def walks(transport: str, folder: str) -> None:
+    """Run what sends direct messages, walks edges or goes along none beside packed edges, on all ranks."""
+    group, ran = world(), 0
+    stores = {"given": Path(folder) / "given", "degree": Path(folder) / "degree"}
+    if group.rank == 0:
+        drawn = generate("rmat", scale=11, seed=3, weights="random", group=Alone()).undirected(simple=True)
+        for order, store in stores.items():
+            save_packed(drawn, store, order=order, page_arcs=1 << 10)
+    group.all_gather(0)
+    given = [("given", WALKS[name]) for name in ("sorted", "folds", "weights", "silent", "records")]
+    for order, program in [*given, *(("degree", program) for program in ALONG_NO_EDGES[:3])]:
+        store: Path = stores[order]
+        judge = (
+            run(program, load(store, group=Alone()), device="python", max_supersteps=30)
+            if group.rank == 0
+            else None
+        )
+        for more in ({}, {"device_memory": "200MB"}):
+            how: dict[str, Any] = {"transport": transport, "stream": "always", "max_supersteps": 30} | more
+            graph = load(store, group=group)
+            result = run(program, graph, device="cuda", **how)
+            assert not graph.is_laid_out
+            if judge is not None:
+                for field in judge.fields:
+                    name = f"{type(program).__name__}.{field} {more}"
+                    found, expected = np.asarray(result[field]), np.asarray(judge[field])
+                    np.testing.assert_allclose(found, expected, rtol=1e-9, err_msg=name)
+                ran += 1
+            del graph, result
+    tell(f"{ran} runs beside packed edges agree")
 
 
 def by_edge(transport: str, turn: str) -> None:

@@ -26,7 +26,15 @@ from sigps.compiler.cuda.compile import compile_for_cuda
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.device import cuda, nccl, transfers
 from sigps.device.cuda import Gpu
-from sigps.engine.gpu import choice, open_loops, packed_edges, placed_edges, spilled_edges, whole_halo
+from sigps.engine.gpu import (
+    choice,
+    direct_messages,
+    open_loops,
+    packed_edges,
+    placed_edges,
+    spilled_edges,
+    whole_halo,
+)
 from sigps.engine.gpu import engine as gpu_engine
 from sigps.engine.gpu import graph as gpu_graph
 from sigps.engine.gpu import variant as gpu_variant
@@ -84,7 +92,8 @@ def use_host_as_gpu(monkeypatch: pytest.MonkeyPatch, *, has_nccl: bool = False) 
     monkeypatch.setattr(gpu_engine, "packed_path_lengths", lambda *given, **_: None)  # kernels of their own
     monkeypatch.setattr(open_loops, "word_reader", lambda gpu, address: lambda: 0)
     monkeypatch.setattr(transfers, "_fill_words", _fill_words)
-    monkeypatch.setattr(spilled_edges, "Spilled", _Spilled)
+    for module in (spilled_edges, direct_messages):
+        monkeypatch.setattr(module, "Spilled", _Spilled)
     for module in (gpu_graph, placed_edges, spilled_edges, whole_halo):
         monkeypatch.setattr(module, "layout_kernel", lambda name, gpu, file="layout": _LayoutKernel(name))
     monkeypatch.setattr(gpu_graph, "lay_out", lambda degrees, **_: lay_out(degrees, in_slices=False))
@@ -567,9 +576,11 @@ class _LeaseKernel:
             types = [self._columns.get(name, np.float64) for name in self._program.edge_columns]
             offsets, ends, self._columns_in_order = _unpacked(lease["packed"], n, types)
             return offsets, ends
+        offsets = np.zeros(n + 1, np.uint64)
+        if not edges["ends"]:  # nobody reads them
+            return offsets, np.zeros(0, np.uint32)
         begins = _at(edges["offsets"], np.uint64, n + 1)
         degrees = _at(edges["degrees"], np.uint32, n)
-        offsets = np.zeros(n + 1, np.uint64)
         np.cumsum(degrees, out=offsets[1:])
         self._columns_in_order = []
         if (offsets == begins).all():

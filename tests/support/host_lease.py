@@ -110,6 +110,10 @@ template <class T, class U> static T atomicMax(T *at, U value) {
 template <class T> static T atomicAnd(T *at, T bits) {
   return replace_at(at, [&](T found) { return T(found & bits); });
 }
+template <class T, class U> static T atomicSub(T *at, U value) {
+  take_turns();
+  return replace_at(at, [&](T found) { return T(found - value); });
+}
 template <class T> static T atomicXor(T *at, T bits) {
   return replace_at(at, [&](T found) { return T(found ^ bits); });
 }

@@ -63,11 +63,14 @@ def use_host_as_peers(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
 
 
 class _Buffer:
-    """What `peer_memory.allocate` returns, as far as a run of records asks for it."""
+    """What `peer_memory.allocate` returns, as far as a run asks for it."""
 
     def __init__(self, num_bytes: int) -> None:
         self.nbytes = num_bytes
         self.data = Pointer(np.zeros(num_bytes, np.uint8))
+
+    def __getitem__(self, part: slice) -> Any:
+        return self.data.memory.view(host_gpu.Array)[part]
 
 
 def _handle_of(buffer: _Buffer) -> Any:

@@ -2,12 +2,12 @@
 
 They are the only arrays of a run that may become too small while it is under way. Then a superstep stops: vertices
 that found no capacity keep their state, the host drops what these enqueued, makes more capacity, and only they run
-again.
+again. Where edges stay in a packed store, what the GPU has no memory for lies on its host.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,12 @@ from numpy.typing import NDArray
 
 from sigps.compiler.cuda.adapters import Row
 from sigps.compiler.cuda.compile import CudaProgram
-from sigps.device.cuda import check_fits
+from sigps.device.cuda import check_fits, fits, free_bytes
+from sigps.device.spilled_memory import Spilled
 from sigps.engine.gpu.columns import Copier, copy_columns, fill_columns, typed
 from sigps.engine.gpu.memory_plan import direct_arrays
+from sigps.errors import DeviceError
+from sigps.host_memory import available_memory
 
 __all__ = ["DirectMessages", "Find"]
 
@@ -32,7 +35,12 @@ class DirectMessages:
         lease: The run's `kernels.cuda.lease.LEASE`, which is kept up to date.
         array: Returns one of the run's arrays by its name and type.
         num_owned: Vertices of the partition.
+
+    Attributes:
+        host_room: Bytes of the host that may hold what the GPU has no memory for; None: all that it has.
     """
+
+    host_room: int | None = 0
 
     def __init__(
         self, compiled: CudaProgram, lease: Any, array: Callable[[str, Any], Any], num_owned: int
@@ -70,12 +78,16 @@ class DirectMessages:
         Raises:
             DeviceError: If there is no memory for so many messages.
         """
-        import cupy
-
         larger = self.wanted_capacity()
-        arrays = direct_arrays(self._compiled, larger, larger)
-        check_fits({f"the direct messages of superstep {superstep}": sum(arrays.values())})
-        self.move(larger, lambda: {name: cupy.empty(n, dtype=cupy.uint8) for name, n in arrays.items()})
+        taken = self._taken(larger, f"the direct messages of superstep {superstep}")
+        stays, enqueued = self._stays(), self._widths()
+        for name, new in taken.items():
+            at = 0
+            for part in self._parts(name, enqueued[name], stays) if name in enqueued else self._arrived(name):
+                new[at : at + part.size] = part
+                at += part.size
+            self._use(name, new)
+        self._end_move(larger, stays)
 
     def move(self, capacity: int, take: Callable[[], Mapping[str, Any]]) -> None:
         """Move what was enqueued, but by those that found no capacity, and what has arrived to other arrays.
@@ -86,21 +98,81 @@ class DirectMessages:
         """
         import cupy
 
-        count = self.count
-        again = cupy.unpackbits(self._first("overflowed", np.uint8), bitorder="little")
-        stays = ~again[: self._num_owned].view(cupy.bool_)[self.array("direct_senders", np.uint32)[:count]]
-        kept = int(stays.sum())
-        enqueued = {}
-        for name, width in direct_arrays(self._compiled, 1, 0).items():
-            if name.startswith("direct_"):
-                rows = self.array(name, np.uint8)[: count * width].reshape(count, width)
-                enqueued[name] = rows[stays].ravel()
+        stays = self._stays()
+        none = cupy.zeros(0, dtype=cupy.uint8)
+        enqueued = {
+            name: cupy.concatenate([none, *self._parts(name, width, stays)])
+            for name, width in self._widths().items()
+        }
         for name, new in take().items():
             old = enqueued[name] if name in enqueued else self.array(name, np.uint8)
             new[: old.size] = old
             self._use(name, new)
-        self.array("num_direct", np.uint64)[0] = kept
+        self._end_move(capacity, stays)
+
+    def _stays(self) -> Any:
+        """Return which of the messages that were enqueued stay, [count], bool: not those of who found no capacity."""
+        import cupy
+
+        again = cupy.unpackbits(self._first("overflowed", np.uint8), bitorder="little")
+        senders = self.array("direct_senders", np.uint32)[: self.count]
+        stays = cupy.empty(senders.size, dtype=cupy.bool_)
+        for first in range(0, senders.size, _AT_ONCE):
+            some = slice(first, first + _AT_ONCE)
+            stays[some] = ~again[: self._num_owned].view(cupy.bool_)[senders[some]]
+        return stays
+
+    def _widths(self) -> dict[str, int]:
+        """Return the bytes of a message in each of the arrays of what is enqueued."""
+        arrays = direct_arrays(self._compiled, 1, 0)
+        return {name: width for name, width in arrays.items() if name.startswith("direct_")}
+
+    def _parts(self, name: str, width: int, stays: Any) -> Iterator[Any]:
+        """Yield the bytes of one of these arrays that stay, some at a time: beside them there may be little memory."""
+        rows = self.array(name, np.uint8)[: stays.size * width].reshape(stays.size, width)
+        for first in range(0, stays.size, _AT_ONCE):
+            some = slice(first, first + _AT_ONCE)
+            yield rows[some][stays[some]].ravel()
+
+    def _arrived(self, name: str) -> Iterator[Any]:
+        yield self.array(name, np.uint8)
+
+    def _end_move(self, capacity: int, stays: Any) -> None:
+        self.array("num_direct", np.uint64)[0] = int(stays.sum())
         self._lease["in"]["direct_capacity"] = capacity
+
+    def _taken(self, count: int, what: str) -> dict[str, Any]:
+        """Return arrays for so many messages, by name, as bytes; those behind what the GPU has lie on the host.
+
+        Who reads what has arrived goes by target, who reads what was enqueued from the first to the last: so the
+        latter crosses in long pieces, and goes first.
+
+        Raises:
+            DeviceError: If there is no memory for them.
+        """
+        import cupy
+
+        arrays = direct_arrays(self._compiled, count, count)
+        total = sum(arrays.values())
+        if self.host_room == 0 or fits(total):
+            check_fits({what: total})
+            return {name: cupy.empty(size, dtype=cupy.uint8) for name, size in arrays.items()}
+        room = max(0, free_bytes(total) - _BESIDE)
+        most = available_memory() if self.host_room is None else min(self.host_room, available_memory())
+        if total - room > most:
+            raise DeviceError(
+                f"{what} take {total:,} bytes; the GPU has {room:,} for them, and its host {most:,}. A smaller graph "
+                "on each of several ranks takes less",
+                rank=0,
+            )
+        taken: dict[str, Any] = {}
+        for name in sorted(arrays, key=lambda name: name.startswith("direct_")):
+            size = arrays[name]
+            taken[name] = (
+                cupy.empty(size, dtype=cupy.uint8) if size <= room else Spilled(size, room).bytes[:size]
+            )
+            room = max(0, room - size)
+        return taken
 
     def copy(self, copier: Copier, find: Find) -> tuple[Any, tuple[Any, ...]]:
         """Return the targets of enqueued messages, as gids where they were ids, and the messages, an array a field.
@@ -125,10 +197,8 @@ class DirectMessages:
 
         count = targets.size
         if count > self.capacity:
-            arrays = direct_arrays(self._compiled, count, count)
-            check_fits({"direct messages": sum(arrays.values())})
-            for name, size in arrays.items():
-                self._use(name, cupy.empty(size, dtype=cupy.uint8))
+            for name, array in self._taken(count, "the direct messages that arrived").items():
+                self._use(name, array)
             self._lease["in"]["direct_capacity"] = count
         self.array("direct_targets", np.int64)[:count] = cupy.asarray(targets)
         self.array("direct_kinds", np.uint8)[:count] = 0
@@ -150,6 +220,13 @@ class DirectMessages:
             self._lease["direct"]["messages"] = array.data.ptr
         else:
             arguments[name] = array.data.ptr
+
+
+_AT_ONCE = 1 << 18
+"""Messages that are moved at a time."""
+
+_BESIDE = 1 << 25
+"""Bytes of the GPU that are left where messages lie on its host: for those that are moved at a time."""
 
 
 def _on_host(array: Any) -> NDArray[Any]:

@@ -218,6 +218,9 @@ class GpuEngine:
                 raise ConfigError(NOT_BY_PAGES)
         self._memory = self._run_memory()
         self._lease = self._memory.lease
+        if self._is_packed and native.program.delivery is Delivery.DIRECT:
+            held = self._pages.host_bytes if self._packing.reads_pages else 0
+            self._memory.direct.host_room = None if host_bytes is None else max(0, host_bytes - held)
         has_tiles, packing = self._graph.tiles is not None, self._packing
         pulls_alone = self._goes_by_edge or has_tiles or packing.pulls_alone
         self._lease["forced"] = FORCED["pull" if pulls_alone else forced]
@@ -526,24 +529,8 @@ class GpuEngine:
         self._lease["small_frontier_messages"] = cluster.most_messages
         self._lease["small_frontier_places"] = cluster.places
         blocks, cache = self._placed.launch_shape(variant, self._lease, self.num_at_once)
-        if self._is_packed and self._readers[0] != blocks:
-            compiled, consumption = self._variant_of(self._program).compiled, self._program.consumption
-            message = compiled.message if consumption is Consumption.LISTED else ()
-            key = key_bytes(compiled) if consumption is Consumption.GROUPED else None
-            self._lease["packed"], reading = self._pages.reader(
-                blocks,
-                slots_bytes=int(compiled.defines["SIGPS_SLOTS_BYTES"]),
-                message=message,
-                sorts=bool(message and self._program.sorts_by),
-                key=key,
-            )
-            for i, own in enumerate(reading["lists"]):
-                self._lease["in"]["lists"][i] = self._lease["out"]["lists"][i] = own.data.ptr
-            if "list_keys" in reading:
-                self._lease["num_listed"] = reading["list_keys"].size
-                for name in ("list_keys", "list_order"):
-                    self._lease[name] = reading[name].data.ptr
-            self._readers = blocks, reading
+        if self._packing.reads_pages and self._readers[0] != blocks:
+            self._take_readers(blocks)
         lease = self._lease
         lease["num_cached_bits"] = cache.num_bits
         lease["num_cached_records"] = 0 if self._settles else cache.num_records
@@ -559,7 +546,7 @@ class GpuEngine:
                 if variant.compiled.has_open_loops or self._most_seconds < math.inf:
                     wait_for_stream()  # a copy that waits would hold up the watch's own, and other runs of a pool
                 control, stats = self._memory.read_back()
-            if self._is_packed:
+            if self._packing.reads_pages:
                 self._pages.require_whole()
             outcome.stats.append_rows(stats, self._directions)
             self._control, upcoming = control, control["next"]
@@ -570,6 +557,39 @@ class GpuEngine:
                 self._grow_direct(control)
         self._raise_if_faulted(ending)
         return ending
+
+    def _take_readers(self, blocks: int) -> None:
+        """Take the memory by which so many blocks read packed pages."""
+        program, lease = self._program, self._lease
+        compiled = self._variant_of(program).compiled
+        is_listed = program.consumption is Consumption.LISTED and program.delivery is not Delivery.DIRECT
+        message = compiled.message if is_listed else ()
+        key = key_bytes(compiled) if program.consumption is Consumption.GROUPED else None
+        lease["packed"], reading = self._pages.reader(
+            blocks,
+            slots_bytes=int(compiled.defines["SIGPS_SLOTS_BYTES"]),
+            message=message,
+            sorts=bool(message and program.sorts_by),
+            key=key,
+        )
+        for i, own in enumerate(reading["lists"]):
+            lease["in"]["lists"][i] = lease["out"]["lists"][i] = own.data.ptr
+        if "list_keys" in reading:
+            lease["num_listed"] = reading["list_keys"].size
+            for name in ("list_keys", "list_order"):
+                lease[name] = reading[name].data.ptr
+        if program.reads_edges:
+            assert isinstance(self._graph, PackedGraph)
+            walker = self._graph.walker(blocks, compiled.columns[1])
+            for name, array in walker.items():
+                if name == "gids":
+                    lease["packed"]["gids"] = array.data.ptr
+                elif name == "out_columns":
+                    lease["in"][name][0] = array.data.ptr
+                else:
+                    lease["in"][name] = array.data.ptr
+            reading |= walker
+        self._readers = blocks, reading
 
     def _raise_if_faulted(self, ending: int) -> None:
         """Raise the error of a launch that ended by one."""
@@ -592,7 +612,7 @@ class GpuEngine:
 
     def _feeding(self) -> contextlib.AbstractContextManager[None]:
         """Bring packed pages from disk during a launch, where some are there."""
-        return self._pages.feeding() if self._is_packed else contextlib.nullcontext()
+        return self._pages.feeding() if self._packing.reads_pages else contextlib.nullcontext()
 
     def _watching(self) -> contextlib.AbstractContextManager[None]:
         """Watch a launch whose loops may never end."""

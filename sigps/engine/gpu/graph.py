@@ -31,6 +31,7 @@ from sigps.kernels.cuda.lease import HUB_DEGREE
 
 __all__ = [
     "PACKED",
+    "PAGELESS",
     "GpuGraph",
     "division_on_gpu",
     "graph_on_gpu",
@@ -348,9 +349,9 @@ def division_on_gpu(subgraph: Subgraph, gpu: Gpu, *, sorts_rows: bool) -> Spilli
     known = graphs_on_gpu(subgraph, gpu)
     if (spilled := known.get((sorts_rows, "spilled"))) is not None:
         return spilled.spilling
-    laid_out = (graph for key, graph in known.items() if key != PACKED)
+    laid_out = (graph for key, graph in known.items() if key not in (PACKED, PAGELESS))
     return "whole" if any(graph.spilling is None for graph in laid_out) else None
 
 
-PACKED = "packed"
-"""How a `PackedGraph` is laid out."""
+PACKED, PAGELESS = "packed", "without pages"
+"""How a `PackedGraph` and a `StreamedGraph` are laid out."""

@@ -69,7 +69,8 @@ def lease_template(
     known: dict[Any, LeaseTemplate] = graph.kept
     key = compiled, has_cluster, num_peers, goes_by_edge, pulls_alone
     if key not in known:
-        subgraph, reads_edges = graph.numbering.subgraph, compiled.program.reads_edges
+        subgraph = graph.numbering.subgraph
+        reads_edges = compiled.program.reads_edges and not subgraph.incoming.is_streamed
         crosses = num_peers > 0 and not pulls_alone and subgraph.incoming.is_streamed
         sizes = Sizes(
             graph.num_owned,
@@ -152,7 +153,10 @@ def _lease(
     for name in _SINGLE:
         lease[name] = at(name)
     direct = lease["direct"]
-    direct["lids_of_gids"] = (numbering.of_all_gids if num_peers else numbering.lids).data.ptr
+    by_gid = num_peers or (
+        subgraph.gids is not None and numbering.ghosts is None
+    )  # else hosts name local ids
+    direct["lids_of_gids"] = (numbering.of_all_gids if by_gid else numbering.lids).data.ptr
     for name in ("messages", "counts", "block_sums", "overflowed"):
         direct[name] = at(name)
     if program.delivery is Delivery.DIRECT and (known := numbering.sorted_ids()) is not None:
@@ -200,7 +204,7 @@ def _arguments(
     for kind in ("num_direct", "direct_kinds", "direct_targets", "direct_senders", "direct_messages"):
         arguments[kind] = at(kind)
     arguments["direct_capacity"] = Sizes(graph.num_owned, 0, 0).direct_capacity
-    if program.reads_edges:
+    if program.reads_edges and not subgraph.incoming.is_streamed:  # else `PackedEdges.walker` has them
         _fill_walked(arguments, graph, program, at)
     return arguments
 

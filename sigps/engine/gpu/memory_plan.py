@@ -28,6 +28,7 @@ __all__ = [
     "can_cluster",
     "can_push",
     "direct_arrays",
+    "direct_bytes",
     "edges_at_a_time",
     "plan_run",
     "shape_of",
@@ -349,6 +350,22 @@ def direct_arrays(compiled: CudaProgram, enqueued: int, received: int) -> dict[s
     if compiled.program.consumption is Consumption.LISTED:
         return arrays | _list_arrays(compiled, received)
     return arrays | {"messages": message * received}
+
+
+def direct_bytes(program: VertexProgram, defines: Mapping[str, str], num_owned: int) -> int:
+    """Return about the bytes that direct messages take at first, of so many vertices, with where they are sorted to.
+
+    Args:
+        program: The program, which sends them.
+        defines: The macros that it is compiled with.
+        num_owned: The vertices.
+    """
+    capacity, message = Sizes(num_owned, 0, 0).direct_capacity, max(1, int(defines["SIGPS_MESSAGE_BYTES"]))
+    received = message
+    if program.consumption is Consumption.LISTED:
+        sorts = bool(program.sorts_by)
+        received = sum(dtype.itemsize for dtype in program.message_dtypes) * (1 + sorts) + 12 * sorts
+    return capacity * (13 + message + received) + 12 * num_owned
 
 
 def _up(size: int) -> int:

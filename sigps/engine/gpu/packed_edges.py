@@ -17,9 +17,6 @@ from numpy.typing import NDArray
 from sigps.account import spent_on
 from sigps.device.cuda import Gpu, Kernel, Module, check_fits
 from sigps.device.host_block import HostBlock
-from sigps.engine.gpu.graph import GpuGraph
-from sigps.engine.gpu.layout import Rows
-from sigps.engine.gpu.numbering import Numbering
 from sigps.engine.gpu.packed_places import (
     NUM_HEADS,
     KeyTables,
@@ -34,14 +31,16 @@ from sigps.engine.gpu.packed_places import (
     order_of_chains,
     scratch_words,
     span_numbers,
+    walk_bytes,
 )
 from sigps.engine.gpu.page_feed import Loads, PageFeed, cut_loads, state_of_feed
 from sigps.engine.gpu.page_reading import PageHeaders, PageReading, num_readers
+from sigps.engine.gpu.streamed_graph import StreamedGraph
 from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.errors import DeviceError
 from sigps.host_memory import available_memory
-from sigps.kernels.cuda.lease import HUB_DEGREE, PACKED_ROWS
+from sigps.kernels.cuda.lease import PACKED_ROWS
 
 if TYPE_CHECKING:
     pass
@@ -67,6 +66,7 @@ class PackedEdges:
     Attributes:
         num_resident: Words on the device.
         num_words: Words of all pages.
+        host_bytes: What they take of the host.
 
     Raises:
         GraphError: If a page is damaged, or cannot be read.
@@ -96,6 +96,7 @@ class PackedEdges:
         ring = _ring_of(words, num_resident, host_bytes, rank)
         num_held = table.num_pages if ring is None else ring.first_page
         on_host = 4 * (int(words[num_held]) - self.num_resident)
+        self.host_bytes = on_host + (4 * ring.num_slots * ring.load_words if ring is not None else 0)
         if on_host > available_memory():
             raise DeviceError(
                 f"the packed edges that do not fit the GPU take {on_host:,} bytes of this host's memory, and "
@@ -386,27 +387,8 @@ def _heads_kernel(gpu: Gpu, is_part: bool, is_fed: bool) -> Kernel:
     return module.kernel("find_heads_block_mapped")
 
 
-class _InRows:
-    """What a lease takes of in-edges beside their pages."""
-
-    def __init__(self, degrees: Any, num_edges: int) -> None:
-        import cupy
-
-        none = cupy.zeros(1, dtype=cupy.uint64)
-        self.rows = Rows(degrees, none, none, 0, 0, 0, num_edges, 0)
-
-    def column(self, name: str) -> Any:
-        """Return what stands for a column, whose values kernels bring one by one."""
-        return self.rows.offsets
-
-    def structure(self) -> Any:
-        return self.rows.structure(None)
-
-
-class PackedGraph(GpuGraph):
-    """A partition whose in-edges stay packed, by target alone.
-
-    Local ids are the numbers of rows, those of vertices without a row behind them, and then those of ghosts.
+class PackedGraph(StreamedGraph):
+    """A partition whose in-edges stay packed, and whose pages kernels read.
 
     Attributes:
         packed: The pages.
@@ -426,25 +408,9 @@ class PackedGraph(GpuGraph):
         host_bytes: int | None = None,
         rank: int = 0,
     ) -> None:
-        import cupy
-
+        super().__init__(subgraph, gpu)
         edges = subgraph.incoming
         assert isinstance(edges, StreamedEdges)
-        assert subgraph.gids is not None
-        self.numbering = numbering = Numbering(cupy, subgraph)
-        self.num_owned, self.num_lids = numbering.num_owned, numbering.num_lids
-        self.is_symmetric = subgraph.is_symmetric
-        self.in_degrees = cupy.asarray(numbering.in_degrees)
-        rows: Any = _InRows(self.in_degrees, edges.num_edges)
-        self.incoming = self.outgoing = rows
-        self.tiles = self.spilling = None
-        self.is_sorted = False
-        degrees = subgraph.out_degrees.astype(np.uint32)
-        self.out_degrees = self.in_degrees if self.is_symmetric else cupy.asarray(degrees)
-        self.num_hubs = int(np.count_nonzero(degrees > HUB_DEGREE))
-        self.could_send = int(np.count_nonzero(degrees))
-        self.most_out_edges = int(degrees.max(initial=0))
-        self.has_narrow_ids = subgraph.ids_fit_32_bits
         self.packed = PackedEdges(
             edges,
             places,
@@ -452,22 +418,52 @@ class PackedGraph(GpuGraph):
             column,
             host_bytes=host_bytes,
             rank=rank,
-            lids=_lids_of(edges, numbering.lids_on_host),
+            lids=_lids_of(edges, self.numbering.lids_on_host),
         )
         self.column, self.host_bytes = column, host_bytes
         self.num_rows = edges.rows.offsets.size - 1
-        self.kept = {}
-        self._gpu, self._arrays = gpu, {}
 
     def make_heads(self) -> None:
         """Find the heads of rows, unless they are there (`PackedEdges.make_heads`)."""
+        if not self.packed.has_heads:
+            self.packed.make_heads(self.in_degrees, self._gids(), self._gpu)
+
+    def _gids(self) -> Any:
+        """Return the gid of each local id, [num_lids], uint32."""
         import cupy
 
-        if not self.packed.has_heads:
-            subgraph, gids = self.numbering.subgraph, np.zeros(self.num_lids, dtype=np.uint32)
-            assert subgraph.gids is not None
-            gids[self.numbering.lids_on_host] = subgraph.gids
-            self.packed.make_heads(self.in_degrees, cupy.asarray(gids), self._gpu)
+        subgraph, gids = self.numbering.subgraph, np.zeros(self.num_lids, dtype=np.uint32)
+        assert subgraph.gids is not None
+        gids[self.numbering.lids_on_host] = subgraph.gids
+        return cupy.asarray(gids)
+
+    def walker(self, num_blocks: int, columns: Sequence[np.dtype[Any]]) -> dict[str, Any]:
+        """Return what blocks take whose compute() walks edges, by the names of the kernels' arguments, and "gids".
+
+        Args:
+            num_blocks: The blocks; each has room for the edges of a chain.
+            columns: The edge columns that compute() reads, one at most.
+        """
+        import cupy
+
+        edges = self.numbering.subgraph.incoming
+        assert isinstance(edges, StreamedEdges)
+        most_arcs, is_part = edges.rows.most_arcs, edges.local_of is not None
+        lids = self.num_lids if is_part else 0
+        check_fits(
+            {"edges that are walked": walk_bytes(self.num_owned, lids, most_arcs, num_blocks, columns)}
+        )
+        count = max(1, num_blocks * most_arcs)
+        found = {
+            "out_offsets": self.once(
+                "offsets of rows", lambda: cupy.asarray(edges.offsets.astype(np.uint64))
+            ),
+            "out_gids": cupy.empty(count, dtype=cupy.uint32),
+            "out_ids": cupy.empty(count, dtype=cupy.int64),
+        }
+        if columns:
+            found["out_columns"] = cupy.empty(count, dtype=columns[0])
+        return found | ({"gids": self.once("gids of lids", self._gids)} if is_part else {})
 
 
 def _lids_of(edges: StreamedEdges, lids: NDArray[np.uint32]) -> LidsOfRows | None:

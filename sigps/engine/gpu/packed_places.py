@@ -36,6 +36,7 @@ __all__ = [
     "places_in_pages",
     "scratch_words",
     "span_numbers",
+    "walk_bytes",
 ]
 
 NUM_HEADS = 4
@@ -236,6 +237,18 @@ def order_of_chains(paged: PagedRows, num_resident: int) -> NDArray[np.uint32]:
         count = int(np.count_nonzero(kind))
         when[kind] = (np.arange(count) + 0.5) / max(1, count)
     return np.argsort(when, kind="stable").astype(np.uint32)
+
+
+def walk_bytes(
+    num_owned: int, num_lids: int, most_arcs: int, num_blocks: int, columns: Sequence[np.dtype[Any]]
+) -> int:
+    """Return what a run takes whose compute() walks edges that stay packed: where rows begin, gids, and blocks' edges.
+
+    >>> walk_bytes(99, 0, 10, 2, [np.dtype(np.float64)])
+    1200
+    """
+    an_edge = 12 + sum(dtype.itemsize for dtype in columns)
+    return 8 * (num_owned + 1) + 4 * num_lids + num_blocks * most_arcs * an_edge
 
 
 def list_bytes(

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sigps.compiler.program import Consumption, EarlyExit, VertexProgram
-from sigps.engine.gpu.packed_places import bytes_of_heads, inbox_words, key_tables, list_bytes
+from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
+from sigps.engine.gpu.memory_plan import direct_bytes
+from sigps.engine.gpu.packed_places import bytes_of_heads, inbox_words, key_tables, list_bytes, walk_bytes
+from sigps.engine.gpu.streamed_graph import BYTES_OF_VERTEX
 from sigps.graph.packing.table import chains
 from sigps.graph.packing.unpacker import PackedRows
 
@@ -40,8 +42,22 @@ def bytes_beside_packed(
         has_heads: Whether pulls that may stop early look at heads of rows.
         num_blocks: Blocks that unpack pages side by side.
     """
-    table, names = packed.table, [name for name in program.edge_columns if name in packed.columns]
+    table = packed.table
     num_rows = int(table.end_rows[-1]) if table.num_pages else 0
+    slots, record = int(defines["SIGPS_SLOTS_BYTES"]), int(defines["SIGPS_RECORD_BYTES"])
+    pushed = (slots + 12) + (slots + 4 if is_part else 0) if pushes else 0
+    messages = num_vertices * (2 * record + pushed) + num_vertices // 2
+    if program.delivery is Delivery.DIRECT:
+        messages = direct_bytes(program, defines, num_rows if is_part else num_vertices)
+    found = {
+        "graph": BYTES_OF_VERTEX * num_vertices,
+        "state": num_vertices * (1 + sum(dtype.itemsize for dtype in program.state_dtypes)),
+        "messages": messages,
+    }
+    if not program.goes_along_edges:
+        return found
+    read = dict.fromkeys((*program.edge_columns, *program.read_columns))
+    names = [name for name in read if name in packed.columns]
     arcs = np.diff(table.arcs).astype(np.int64)
     chunks = int((-(-arcs // _CHUNK)).sum())
     page_words = np.diff(table.words).astype(np.int64)
@@ -49,22 +65,23 @@ def bytes_beside_packed(
         page_words = page_words + np.diff(packed.columns[name].begins).astype(np.int64)
     longest, most_arcs = int(page_words.max(initial=0)), int(arcs.max(initial=0))
     most_chunks = 1 + most_arcs // _CHUNK
-    slots, record = int(defines["SIGPS_SLOTS_BYTES"]), int(defines["SIGPS_RECORD_BYTES"])
     of_page = (
         64 * (1 + (1 + len(names)) * most_chunks) + 32 * inbox_words(slots) * most_chunks
     )  # groups, and inboxes of long rows
+    found["graph"] += 9 * num_rows + 4 * (3 + len(names)) * chunks + 80 * table.num_pages
+    found["unpacking"] = 4 * num_blocks * (longest + of_page)
+    known = chains(table) if table.num_pages else ()
+    chained = [(len(c), int(table.arcs[c[-1] + 1] - table.arcs[c[0]])) for c in known]
+    longest_chain = max((arcs for _, arcs in chained), default=0)
+    if program.reads_edges:
+        walked = program.read_columns
+        types = [packed.columns[name].dtype if name in names else np.dtype(float) for name in walked]
+        lids = num_vertices if is_part else 0
+        found["walks"] = walk_bytes(num_vertices, lids, longest_chain, num_blocks, types)
+    if program.delivery is Delivery.DIRECT:
+        return found
     stops_early = program.early_exit is not EarlyExit.NEVER or program.priority_form is not None
-    pushed = (slots + 12) + (slots + 4 if is_part else 0) if pushes else 0
-    found = {
-        "graph": 25 * num_vertices + 9 * num_rows + 4 * (3 + len(names)) * chunks + 80 * table.num_pages,
-        "state": num_vertices * (1 + sum(dtype.itemsize for dtype in program.state_dtypes)),
-        "messages": num_vertices * (2 * record + pushed) + num_vertices // 2,
-        "unpacking": 4 * num_blocks * (longest + of_page),
-    }
-    if program.reads_all_at_once:
-        chained = [(len(c), int(table.arcs[c[-1] + 1] - table.arcs[c[0]])) for c in chains(table)]
     if program.consumption is Consumption.LISTED:
-        longest_chain = max((arcs for _, arcs in chained), default=0)
         found["lists"] = list_bytes(
             longest_chain, num_blocks, program.message_dtypes, sorts=bool(program.sorts_by)
         )
@@ -72,4 +89,5 @@ def bytes_beside_packed(
         spanning = [arcs for num_pages, arcs in chained if num_pages > 1]
         tables = key_tables(max(spanning, default=0), len(spanning), num_blocks, _MOST_OF_KEY)
         found["tables"] = tables.num_bytes(_MOST_OF_KEY)
-    return found | ({"heads": bytes_of_heads(num_rows)} if has_heads and stops_early else {})
+    has_heads &= stops_early and not program.reads_edges
+    return found | ({"heads": bytes_of_heads(num_rows)} if has_heads else {})

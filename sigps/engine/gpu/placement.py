@@ -11,12 +11,12 @@ import numpy as np
 
 from sigps.account import spent_on
 from sigps.compiler.cuda.compile import CudaProgram, compile_for_cuda, key_bytes
-from sigps.compiler.program import Consumption, EarlyExit, VertexProgram, compiling
+from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram, compiling
 from sigps.device.cuda import Gpu, fits, free_bytes
 from sigps.engine.direction import Direction
 from sigps.engine.exchange import Exchange
 from sigps.engine.gpu.components import link_components_ahead
-from sigps.engine.gpu.graph import PACKED, GpuGraph, division_on_gpu, graph_on_gpu
+from sigps.engine.gpu.graph import PACKED, PAGELESS, GpuGraph, division_on_gpu, graph_on_gpu
 from sigps.engine.gpu.halo_layout import num_slots_of
 from sigps.engine.gpu.launch import CLUSTER_DEGREE
 from sigps.engine.gpu.memory_plan import Sizes, bytes_to_walk, plan_run, shape_over_packed
@@ -29,6 +29,7 @@ from sigps.engine.gpu.packed_places import (
     key_tables,
     list_bytes,
     places_in_pages,
+    walk_bytes,
 )
 from sigps.engine.gpu.placed_edges import link_layout_ahead
 from sigps.engine.gpu.priority import link_buckets_ahead
@@ -36,6 +37,7 @@ from sigps.engine.gpu.rank_components import link_rank_components_ahead, may_hav
 from sigps.engine.gpu.resident import forget_on_gpu, graphs_on_gpu, make_room
 from sigps.engine.gpu.spilled_edges import SpilledEdges
 from sigps.engine.gpu.spilling import Spilling, Stream, bytes_wanted, choose_spilling
+from sigps.engine.gpu.streamed_graph import BYTES_OF_VERTEX, StreamedGraph
 from sigps.engine.gpu.tiling import Tiles, Tiling, choose_tiling
 from sigps.engine.gpu.variant import LeaseForm, Packing, link_variant_ahead
 from sigps.engine.partition.streamed import StreamedEdges
@@ -113,7 +115,9 @@ class Placement:
         """How the run goes over in-edges that stay packed."""
         if not self.subgraph.incoming.is_streamed:
             return Packing.NONE
-        reads_all = self.program.reads_all_at_once
+        if not self.program.goes_along_edges:
+            return Packing.ABSENT
+        reads_all = self.program.reads_all_at_once or self.program.reads_edges
         searches = self.forced == "push" or not (self.program.sends_together or reads_all)
         has_rows = (self.subgraph.is_symmetric or self.subgraph.is_undirected) and searches
         reads_rows = has_rows and not self.is_bulk and self.host_bytes is None
@@ -129,7 +133,8 @@ class Placement:
         stops_early = self.program.early_exit is not EarlyExit.NEVER
         may_wait = self.packing is not Packing.PART and self.can_wait
         goes_in_order = may_wait and self.program.priority_form is not None
-        return self.packing is not Packing.NONE and not self.is_bulk and (stops_early or goes_in_order)
+        searches = self.packing.reads_pages and not self.program.reads_edges
+        return searches and not self.is_bulk and (stops_early or goes_in_order)
 
     @property
     def page_turns(self) -> int:
@@ -139,7 +144,8 @@ class Placement:
     @property
     def column(self) -> str | None:
         """The edge column that is read with packed edges; None where none is, or it is not there: all weights are 1."""
-        names = [name for name in self.program.edge_columns if name in dict(self.columns)]
+        read = *self.program.edge_columns, *self.program.read_columns
+        names = [name for name in read if name in dict(self.columns)]
         return names[0] if names and self.subgraph.incoming.is_streamed else None
 
     def graph(self) -> GpuGraph:
@@ -225,7 +231,7 @@ class Placement:
         free = make_room(_ALL if self.is_limited else wanted, self.gpu)
         return choose_spilling(stream, free=free, is_limited=self.is_limited, run_bytes=run_bytes, **counts)
 
-    def _packed_graph(self) -> PackedGraph:
+    def _packed_graph(self) -> StreamedGraph:
         """Return the partition with its edges packed; what the run leaves of the GPU's memory holds the first pages."""
         subgraph, gpu = self.subgraph, self.gpu
         edges = subgraph.incoming
@@ -248,12 +254,17 @@ class Placement:
         )
         compiled = self._compiled()
         plan = plan_run(compiled, sizes, has_cluster=False, goes_by_edge=False)
+        run_bytes = plan.nbytes + plan.state_bytes
+        if self.packing is Packing.ABSENT:
+            return self._pageless_graph(run_bytes, num_lids)
         known = graphs_on_gpu(subgraph, gpu)
         kept = known.get(PACKED)
-        run_bytes = plan.nbytes + plan.state_bytes
         slots_bytes = int(compiled.defines["SIGPS_SLOTS_BYTES"])
         num_blocks = gpu.num_sms * shape_over_packed(self.program).blocks_per_sm
-        if self.program.consumption is Consumption.LISTED:
+        if self.program.reads_edges:
+            columns = compiled.columns[1]
+            run_bytes += walk_bytes(subgraph.num_owned, num_lids, edges.rows.most_arcs, num_blocks, columns)
+        if self.program.consumption is Consumption.LISTED and self.program.delivery is not Delivery.DIRECT:
             sorts = bool(self.program.sorts_by)
             run_bytes += list_bytes(edges.rows.most_arcs, num_blocks, compiled.message, sorts=sorts)
         if self.program.consumption is Consumption.GROUPED:
@@ -277,16 +288,30 @@ class Placement:
         fills = self.is_limited or self.stream == "auto"
         spare = (free := make_room(_ALL if fills else needed, gpu)) - needed
         if spare < 0:
-            raise DeviceError(
-                f"the GPU has {free:,} bytes for this run, which needs {needed:,} even with its edges packed on the "
-                "host. precision='single' takes less; earlier results have their fields on the GPU while they are held",
-                rank=self.exchange.rank,
-            )
+            raise self._no_room(free, needed)
         resident_bytes = spare if fills else 0
         limits: dict[str, Any] = {"places": places, "host_bytes": self.host_bytes, "rank": self.exchange.rank}
         made = PackedGraph(subgraph, gpu, resident_bytes, self.column, **limits)
         known[PACKED] = made
         return self._with_heads(made)
+
+    def _pageless_graph(self, run_bytes: int, num_lids: int) -> StreamedGraph:
+        """Return the partition without its edges."""
+        known = graphs_on_gpu(self.subgraph, self.gpu)
+        needed = run_bytes + (0 if PAGELESS in known else BYTES_OF_VERTEX * num_lids)
+        kept = known.pop(PAGELESS, None)
+        if (free := make_room(needed, self.gpu)) < needed:
+            raise self._no_room(free, needed)
+        graph = kept if isinstance(kept, StreamedGraph) else StreamedGraph(self.subgraph, self.gpu)
+        known[PAGELESS] = graph
+        return graph
+
+    def _no_room(self, free: int, needed: int) -> DeviceError:
+        return DeviceError(
+            f"the GPU has {free:,} bytes for this run, which needs {needed:,} even with its edges packed on the "
+            "host. precision='single' takes less; earlier results have their fields on the GPU while they are held",
+            rank=self.exchange.rank,
+        )
 
     def _with_heads(self, graph: PackedGraph) -> PackedGraph:
         if self.has_heads:

@@ -344,37 +344,40 @@ class StreamingGpuSpec(GpuSpec):
         from sigps.compiler.cuda.compile import macros_of
         from sigps.engine.gpu.packed_places import MOST_SLOTS_BYTES
 
-        if program.delivery is not Delivery.RECORD or program.consumption not in _READ_BY_ROWS:
-            return f"messages of {program.name} are not read, or do not go along edges"
-        if (
-            program.consumption is Consumption.LISTED
-            and options.deterministic
-            and graph.packed is not None
-            and graph.packed.order is not None
-        ):
+        if options.schedule == "edge":
+            return "packed edges are read vertex by vertex"
+        if not program.goes_along_edges:
+            return ""
+        if program.reads_edge_links:
+            return f"{program.name} keeps values on edges, or looks through rows of neighbours, which are in memory"
+        if program.reads_edges and graph.directed:
+            return f"compute() of {program.name} walks its out-edges, and the store of a directed graph has in-edges"
+        if len({*program.edge_columns, *program.read_columns}) > 1:
+            return f"{program.name} reads several values of an edge"
+        assert graph.packed is not None
+        in_order = program.consumption is Consumption.LISTED and options.deterministic
+        if graph.packed.order is not None and (in_order or program.reads_edges):
+            walks, are_listed = f"compute() of {program.name} walks", f"messages of {program.name} are listed"
             return (
-                f"messages of {program.name} are listed, in the order of edges, and the rows of "
+                f"{walks if program.reads_edges else are_listed}, in the order of edges, and the rows of "
                 f"{graph.packed.rows.where} are by degree. Write it with order='given', or sigps convert --packed "
                 "--order given"
             )
-        if program.reads_edges or program.reads_edge_links:
-            return f"{program.name} keeps values on edges, or its compute() walks them"
-        if len(program.edge_columns) > 1:
-            return f"messages of {program.name} read several values of an edge"
-        if options.schedule == "edge":
-            return "packed edges are read vertex by vertex"
+        if options.host_memory is not None and graph.packed.rows.file is None:
+            return "host_memory is of pages that are read from a file, and the store is in memory"
+        if program.delivery is Delivery.DIRECT:
+            return ""
         if options.forced == "push" and (
             graph.directed
             or program.reads_all_at_once
+            or program.reads_edges
             or options.transfer == "bulk"
             or options.host_memory is not None
         ):
             return (
                 "packed edges of a directed graph, with transfer='bulk' or host_memory, and where messages are listed "
-                "or grouped by key are pulled"
+                "or grouped by key, or compute() walks edges, are pulled"
             )
-        if options.host_memory is not None and graph.packed is not None and graph.packed.rows.file is None:
-            return "host_memory is of pages that are read from a file, and the store is in memory"
         if options.deterministic:
             program = with_exact_sums(program, graph.column_types())
         defines = macros_of(program, graph.column_types(), narrow_ids=_are_narrow(graph))
@@ -394,7 +397,8 @@ class StreamingGpuSpec(GpuSpec):
         assert graph.packed is not None
         defines = macros_of(program, graph.column_types(), narrow_ids=_are_narrow(graph))
         is_part = rows is not graph.packed.rows
-        searches = not program.reads_all_at_once and not program.sends_together and options.transfer != "bulk"
+        searches = not (program.reads_all_at_once or program.reads_edges or program.sends_together)
+        searches &= options.transfer != "bulk"
         goes_by_rows = searches and options.host_memory is None
         return bytes_beside_packed(
             program,
@@ -437,7 +441,6 @@ def _by_rows(subgraph: Subgraph) -> Subgraph:
     )
 
 
-_READ_BY_ROWS = (Consumption.COMBINED, Consumption.SINGLE, Consumption.LISTED, Consumption.GROUPED)
 _MOST_TOTALS_BYTES = 256  # of each warp, in shared memory beside what packed rows need of it
 
 SPEC = GpuSpec()

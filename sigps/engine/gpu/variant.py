@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sigps.compiler.cuda.compile import CudaProgram, c_type, compile_for_cuda, find_atomics_obstacle, link
-from sigps.compiler.program import Consumption, EarlyExit, VertexProgram
+from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
 from sigps.device.cuda import Gpu, Kernel, Module
 from sigps.device.linking import link_ahead
 from sigps.engine.direction import GPU_PULL_GAIN, GPU_PULL_GAIN_EARLY
@@ -70,6 +70,8 @@ class Packing(Enum):
 
     NONE = 0
     """They do not."""
+    ABSENT = -1
+    """They do, and are not read: nothing goes along edges."""
     PULLED = 1
     """Pulls read all pages."""
     PUSHED = 2
@@ -85,19 +87,27 @@ class Packing(Enum):
         return self in (Packing.PART, Packing.PUSHED_PART)
 
     @property
+    def reads_pages(self) -> bool:
+        """Whether kernels read packed pages."""
+        return self not in (Packing.NONE, Packing.ABSENT)
+
+    @property
     def pulls_alone(self) -> bool:
-        """Whether nothing is pushed."""
-        return self in (Packing.PULLED, Packing.PART)
+        """Whether nothing is pushed, of edges that stay packed."""
+        return self in (Packing.ABSENT, Packing.PULLED, Packing.PART)
 
     def macros(self, compiled: CudaProgram, *, has_heads: bool) -> dict[str, str]:
         """Return what `kernels/cuda/lease.cu` is compiled with: what is read of a row is all of it."""
-        if self is Packing.NONE:
+        if not self.reads_pages:
             return {}
         stops_early = has_heads and compiled.program.early_exit is not EarlyExit.NEVER
         heads = {"SIGPS_HEADS": "1"} if stops_early else {}
-        read = compiled.columns[0]
+        program = compiled.program
+        read = (*compiled.columns[0], *compiled.columns[1])
         column = {"SIGPS_COLUMN": c_type(read[0])} if read else {}
-        one_computes = {"SIGPS_BY_TEAM": "0"} if compiled.program.reads_all_at_once else {}
+        goes_by_rows = program.delivery is not Delivery.DIRECT
+        has_one = goes_by_rows and (program.reads_all_at_once or program.reads_edges)
+        one_computes = {"SIGPS_BY_TEAM": "0"} if has_one else {}
         return {"SIGPS_PACKED": str(self.value), "SIGPS_EARLY_EXIT": "0"} | heads | column | one_computes
 
 
@@ -135,7 +145,7 @@ class LeaseForm:
         """Return the blocks of a lease."""
         if self.goes_by_edge:
             return MEDIUM
-        if self.packing is not Packing.NONE:
+        if self.packing.reads_pages:
             return shape_over_packed(compiled.program)
         return WIDE if self.has_tiles else shape_of(compiled)
 

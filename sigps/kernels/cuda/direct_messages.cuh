@@ -15,6 +15,7 @@
 #pragma once
 
 #include "sorted_lists.cuh"
+#include "walk_packed.cuh"
 #if SIGPS_PEERS
 #include "halo.cuh"
 #endif
@@ -358,7 +359,7 @@ takes_part_by_block(const Lease &lease, const NextSuperstep &now, uint32_t v) {
   return is_one;
 }
 
-#if SIGPS_LISTED && SIGPS_BY_TEAM
+#if SIGPS_LISTED
 // Runs a vertex that has messages or is active, by so many threads.
 __device__ inline void run_received(const Lease &lease,
                                     const NextSuperstep &now, uint32_t v,
@@ -449,6 +450,44 @@ __device__ inline void compute_received(const Lease &lease,
 #endif
 }
 
+#if SIGPS_PACKED && SIGPS_WALKS
+// Whether a vertex runs in this pass; leaves its bit.
+__device__ inline bool will_run(const Lease &lease, const NextSuperstep &now,
+                                uint32_t v) {
+  uint8_t status = lease.status[v];
+  return (now.remaining != OVERFLOWED || is_set(lease.direct.overflowed, v)) &&
+         status != RETIRED && (status == ACTIVE || num_received(lease, v) > 0);
+}
+
+// Computes vertices first..end, 32 by a warp, of so many warps. One of many
+// edges or messages is a team's, of its warp.
+__device__ inline void compute_walking(const Lease &lease,
+                                       const NextSuperstep &now, uint32_t first,
+                                       uint32_t end, uint32_t warp,
+                                       uint32_t warps,
+                                       ThreadCounters &counted) {
+  for (uint32_t begin = first + warp * 32; begin < end; begin += warps * 32) {
+    uint32_t v = begin + lane_id();
+    bool runs = v < end && will_run(lease, now, v) && takes_part(lease, now, v);
+#if SIGPS_LISTED
+    bool is_team = false;
+    if (SIGPS_BY_TEAM && runs)
+      is_team = max(num_received(lease, v), uint64_t(lease.in.out_degrees[v])) >
+                ALONE;
+    if (runs && !is_team)
+      run_received(lease, now, v, counted, 1);
+    uint32_t those = __ballot_sync(ALL_LANES, is_team);
+    for (; those != 0; those &= those - 1)
+      run_received(lease, now, begin + __ffs(those) - 1, counted, 32);
+#else
+    Inbox inbox = read_inboxes(lease, now, runs ? v : NO_VERTEX);
+    run_vertices(lease, now, runs, v, runs ? lease.status[v] : RETIRED, inbox,
+                 counted);
+#endif
+  }
+}
+#endif
+
 __device__ inline void advance(const Lease &lease, const NextSuperstep &now,
                                uint32_t &generation, ThreadCounters &counted) {
   if (now.superstep > 0 && now.remaining != OVERFLOWED)
@@ -464,6 +503,15 @@ __device__ inline void advance(const Lease &lease, const NextSuperstep &now,
     });
     wait_for_all(&lease.control->barrier, generation);
   }
+#endif
+#if SIGPS_PACKED && SIGPS_WALKS
+  walk_pages(
+      lease, now, [&](uint32_t v) { return will_run(lease, now, v); },
+      [&](uint32_t first, uint32_t end, uint32_t warp, uint32_t warps) {
+        compute_walking(lease_of_block(), now, first, end, warp, warps,
+                        counted);
+      });
+  return;
 #endif
   if constexpr (SHARES_VERTICES) {
     compute_received(lease, now, counted);

@@ -17,12 +17,12 @@
 
 #include "grouped_packed.cuh"
 #include "lists_packed.cuh"
+#include "walk_packed.cuh"
 
 #if SIGPS_PACKED
 namespace sigps {
 
-static_assert(!SIGPS_EARLY_EXIT && !SIGPS_BY_WARP && !SIGPS_BY_TEAM &&
-                  !SIGPS_WALKS,
+static_assert(!SIGPS_EARLY_EXIT && !SIGPS_BY_WARP && !SIGPS_BY_TEAM,
               "what is read of a row is all of it");
 static_assert(sizeof(Slots) <= 64, "packed_places.py: MOST_SLOTS_BYTES");
 
@@ -96,11 +96,6 @@ __device__ inline void set_sent(const Lease &lease, const NextSuperstep &now,
     *sent = bits;
   else if (bits != 0)
     atomicOr(sent, bits);
-}
-
-__device__ inline packed::Part part_of(const PackedRows &rows, uint32_t v,
-                                       uint32_t degree) {
-  return {v, rows.parts[v], rows.first_gaps[v], degree};
 }
 
 // Where the inboxes of a page's rows are that are not thread-mapped, and of
@@ -396,7 +391,11 @@ compute_page(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
       }
     }
     bool runs = is_mine && (mine.has ? status != RETIRED : status == ACTIVE);
+#if SIGPS_WALKS
+    bool sends = run_walkers(now, runs, v, status, mine, counted);
+#else
     bool sends = run_vertices(lease, now, runs, v, status, mine, counted);
+#endif
     set_sent(lease, now, word, sends,
              ROWS == WANTED_ROWS || word * 32 < first || word * 32 + 32 > end);
   }
@@ -423,6 +422,15 @@ __device__ inline LongRows &long_rows_of_block() {
   return long_rows;
 }
 
+#if SIGPS_WALKS
+// Whether a vertex may have a message; one type, so that what unpacks stands
+// once.
+struct MayRun {
+  const uint8_t *status;
+  __device__ bool operator()(uint32_t v) const { return status[v] != RETIRED; }
+};
+#endif
+
 // Combines and computes the rows of an open page, the last one of its chain.
 // `before`: edges of the chain before it. By a block.
 template <SenderFilter FILTER, Rows ROWS>
@@ -447,6 +455,9 @@ gather_page(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
   if (long_rows.has_medium)
     gather_medium_rows<FILTER, ROWS>(lease, now, outbox, open, first + spans,
                                      end, before, &long_rows.next_task);
+#if SIGPS_WALKS
+  unpack_rows(lease, open, first + spans, end, MayRun{lease.status});
+#endif
   __syncthreads();
   compute_page<FILTER, ROWS>(lease, now, outbox, open, first, end, before,
                              long_rows, spans, counted);
@@ -510,11 +521,18 @@ gather_chain(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
     long_rows.count = spans;
     long_rows.rows[0] = first;
     long_rows.of_span = empty_inbox();
+#if SIGPS_WALKS
+    begin_chain(lease, first);
+#endif
   }
   for (; page < end_page; page++) {
     packed::Page open = packed::open_page(rows, page);
     if (spans && is_read<ROWS>(lease, first)) {
       uint32_t arcs = min(degree - before, open.num_arcs);
+#if SIGPS_WALKS
+      unpack_part(lease, open, {first, 0, 0, arcs},
+                  lease.in.out_offsets[first] + before);
+#endif
 #if SIGPS_GROUPED
       if (before == 0)
         begin_span(rows, chain, degree, stamp_of(now));
@@ -556,20 +574,52 @@ __device__ inline void compute_without_rows(const Lease &lease,
        word += threads_of_grid() / 32) {
     uint32_t v = word * 32 + lane_id();
     bool runs = v >= first && v < lease.num_owned && lease.status[v] == ACTIVE;
+#if SIGPS_WALKS
+    bool sends = run_walkers(now, runs, v, ACTIVE, empty_inbox(), counted);
+#else
     bool sends =
         run_vertices(lease, now, runs, v, ACTIVE, empty_inbox(), counted);
+#endif
     set_sent(lease, now, word, sends, word * 32 < first);
   }
 }
+
+#if SIGPS_WALKS
+// Computes the vertices that are active, where nobody sent.
+__device__ inline void walk_active(const Lease &lease, const NextSuperstep &now,
+                                   ThreadCounters &counted) {
+  auto runs = [&](uint32_t v) { return lease.status[v] == ACTIVE; };
+  walk_pages(
+      lease, now, runs,
+      [&](uint32_t first, uint32_t end, uint32_t warp, uint32_t warps) {
+        for (uint32_t word = first / 32 + warp; word * 32 < end;
+             word += warps) {
+          uint32_t v = word * 32 + lane_id();
+          bool is_one = v >= first && v < end && runs(v);
+          bool sends =
+              run_walkers(now, is_one, v, ACTIVE, empty_inbox(), counted);
+          bool ends_within = word * 32 + 32 > end && end < lease.num_owned;
+          set_sent(lease, now, word, sends, word * 32 < first || ends_within);
+        }
+      });
+}
+#endif
 
 template <SenderFilter FILTER>
 __device__ inline void gather_packed(const Lease &lease,
                                      const NextSuperstep &now,
                                      ThreadCounters &counted) {
   if constexpr (FILTER == SENDERS_NONE) {
+#if SIGPS_WALKS
+    walk_active(lease, now, counted);
+#else
     compute_active(lease, now, counted);
+#endif
     return;
   }
+#if SIGPS_WALKS
+  begin_walks(lease);
+#endif
   Outbox outbox = outbox_of(lease, now);
   fill_shared_cache<FILTER>(outbox);
   __shared__ uint32_t next_chain;

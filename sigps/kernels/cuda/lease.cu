@@ -157,6 +157,7 @@ __device__ void plan_next(const Lease &lease, const NextSuperstep &now,
   uint32_t num_listed = control->num_new.value;
   uint32_t num_hubs = control->num_new_hubs.value;
   uint64_t num_stats = control->num_stats, last_time = control->last_time;
+  control->next_block_row.value = 0; // for the rest of a superstep, too
   if (fault != 0) {
     control->next.ending = FAULTED;
     return;
@@ -175,7 +176,6 @@ __device__ void plan_next(const Lease &lease, const NextSuperstep &now,
   if (SIGPS_DIRECT && !SIGPS_PEERS)
     done.sent_edges = *lease.in.num_direct;
   control->counters = Counters{};
-  control->next_block_row.value = 0;
   for (uint32_t i = 0; i < NUM_TASK_COUNTERS; i++)
     control->next_task[i].value = 0;
   if (SIGPS_DIRECT && control->is_lost) {
@@ -342,7 +342,7 @@ __device__ void advance(const Lease &lease, const NextSuperstep &now,
 }
 #endif
 
-#if (SIGPS_LISTED || SIGPS_GROUPED) && SIGPS_PACKED
+#if (SIGPS_LISTED || SIGPS_GROUPED) && SIGPS_PACKED && !SIGPS_DIRECT
 __device__ void advance(const Lease &lease, const NextSuperstep &now,
                         uint32_t &generation, ThreadCounters &counted) {
   pull_pages(lease, now, counted);
@@ -404,22 +404,28 @@ __device__ void end_superstep(const Lease &lease, const NextSuperstep &now,
     for (uint32_t i = threadIdx.x; i * 32 < num_rows; i += blockDim.x)
       old[i] = 0; // bits that the next pull sets one by one
 #if SIGPS_PACKED
+#if !SIGPS_DIRECT
     clear_ends_of_chains(lease, old);
+#endif
     if (threadIdx.x == 0) {
       unsigned long long *num_read = lease.packed.num_read;
 #if !SIGPS_PEERS
       all_gpus.num_read = 4 * num_read[0];
       all_gpus.num_skipped = lease.packed.num_chains - num_read[1];
 #endif
-      num_read[0] = num_read[1] = 0;
 #if SIGPS_FED
-      if (now.direction == PULL && now.sender_filter != SENDERS_NONE)
+      if (SIGPS_WALKS ||
+          (now.direction == PULL && now.sender_filter != SENDERS_NONE))
         ++*lease.packed.num_sweeps;
 #endif
     }
 #endif
     if (threadIdx.x == 0 && all_there)
       plan_next(lease, now, all_gpus);
+#if SIGPS_PACKED // what the rest of a superstep reads is added
+    if (threadIdx.x == 0 && control->next.ending != NO_CAPACITY)
+      lease.packed.num_read[0] = lease.packed.num_read[1] = 0;
+#endif
   });
 }
 

@@ -42,6 +42,8 @@
 //                 the first of them, which the others' follow; or, where they
 //                 do not, OTHER_LIDS with a number, by which
 //   other_lids:  [numbers, 32]     has the local ids
+//   gids:        [local ids]       where compute() walks edges to others; null:
+//                                  they are the same
 //
 // With SIGPS_FED some pages are on disk, and the host brings them in the order
 // in which chains are taken, a load of them after the other, again and again: a
@@ -88,6 +90,7 @@ struct PackedRows {
   const uint32_t *heads;
   const uint64_t *lids_of_rows;
   const uint32_t *other_lids;
+  const uint32_t *gids;
   const uint32_t *ring;
   const uint32_t *load_of;
   const uint32_t *place_in_load;
@@ -110,7 +113,7 @@ struct PackedRows {
   uint64_t num_resident;
   uint64_t scratch_words;
   uint64_t slot_words;
-  uint64_t list_places; // of a block, where messages are listed
+  uint64_t list_places; // of a block, where messages are listed or edges walked
   uint64_t span_places; // of a table of keys (grouped_packed.cuh)
   uint32_t page_words;  // of the scratch: the longest page that is copied
   uint32_t group_words; // of the scratch: the groups of a page
@@ -700,4 +703,11 @@ for_part_in_place(const PackedRows &rows, uint32_t number, const Part &of,
 }
 
 } // namespace packed
+
+// All of a row of so many edges that is in one page.
+__device__ inline packed::Part part_of(const PackedRows &rows, uint32_t v,
+                                       uint32_t degree) {
+  return {v, rows.parts[v], rows.first_gaps[v], degree};
+}
+
 } // namespace sigps

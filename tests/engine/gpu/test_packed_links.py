@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from kernel_compiling import assert_compiles
 from keyed_programs import KEYED
+from walk_programs import WALKS
 
 import sigps
 from sigps import inf
@@ -98,6 +99,29 @@ def test_kernels_over_packed_edges_of_peers_link() -> None:
         macros = WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | PEERS
         macros |= packing.macros(compiled, has_heads=True) | (FED if packing is part else {})
         if isinstance(program, Counted):
+            assert b"run_lease" in link(compiled, "lease", "sm_90", macros)
+        else:
+            assert_compiles(compiled, "lease", "sm_90", macros)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda.core is not installed")
+def test_kernels_that_walk_packed_edges_link() -> None:
+    """Of direct messages that are listed, sorted or combined, of records, and of programs that send nothing."""
+    forms: list[tuple[str, Packing, dict[str, str], bool]] = [
+        ("lists", Packing.PULLED, {}, True),
+        ("sorted", Packing.PULLED, FED, False),
+        ("weights", Packing.PART, PEERS | FED, True),
+        ("silent", Packing.PULLED, FED, False),
+        ("records", Packing.PULLED, {}, True),
+        ("listed records", Packing.PART, PEERS, False),
+    ]
+    for name, packing, more, links in forms:
+        analysed = analyse(WALKS[name], "double")
+        compiled = compile_for_cuda(analysed, {"weight": np.dtype(np.uint8)}, narrow_ids=True, arch="sm_90")
+        macros = (
+            WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | packing.macros(compiled, has_heads=False) | more
+        )
+        if links:
             assert b"run_lease" in link(compiled, "lease", "sm_90", macros)
         else:
             assert_compiles(compiled, "lease", "sm_90", macros)

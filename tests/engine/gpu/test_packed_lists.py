@@ -15,8 +15,8 @@ from keyed_programs import KEYED
 from packed_runs import on_ranks
 
 import sigps
-from sigps.apps import LabelPropagation, LeidenRound, MinimumSpanningForest
-from sigps.errors import ConfigError, DeviceError
+from sigps.apps import LabelPropagation, LeidenRound
+from sigps.errors import DeviceError
 from sigps.graph.formats.packed_store import save_packed
 from sigps.graph.packing.paged import PagedRows
 
@@ -61,15 +61,6 @@ def test_lists_that_do_not_fit_the_gpu_are_told(tmp_path: Path, monkeypatch: pyt
     run, stored = functools.partial(sigps.run, device="cuda", stream="always"), sigps.load(tmp_path / "store")
     with pytest.raises(DeviceError, match="for this run, which needs"):
         run(LabelPropagation(), stored)
-
-
-def test_messages_to_single_vertices_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    save_packed(BATTERY["skewed"].build().undirected(), tmp_path / "store", page_arcs=8)
-    host_gpu.use_host_as_gpu(monkeypatch)
-    graph = sigps.load(tmp_path / "store")
-    options: dict[str, Any] = {"device": "cuda", "stream": "always", "transfer": "bulk"}
-    with pytest.raises(ConfigError, match="are not read, or do not go along edges"):
-        sigps.run(MinimumSpanningForest(), graph, **options)
 
 
 @pytest.mark.gpu
