@@ -499,6 +499,8 @@ class _LeaseKernel:
         program, plan, n = self._program, control["next"], int(lease["num_owned"])
         key, number = int(lease["control"]), int(plan["superstep"])
         posts = program.delivery is Delivery.DIRECT
+        walks = program.reads_edges and lease["packed"]["num_chains"]
+        assert not walks, "edges that stay packed are walked by the text of the kernels alone"
         if plan["remaining"] == OVERFLOWED:
             memory, ran, given = self._begun.pop(key)
             bits = _at(lease["direct"]["overflowed"], np.uint8, -(-n // 32) * 4)
