@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from battery import BATTERY
 from packed_runs import SEARCHES
-from team_programs import walking_program
 
 import sigps
 from sigps.apps import BFS, SSSP, WCC, GreedyColouring, KCore, LongestPath, PageRank
@@ -65,10 +64,6 @@ def test_what_cannot_cross_packed_is_refused(tmp_path: Path, monkeypatch: pytest
         sigps.run(PageRank(), graph, **bulk)
     graph.save(tmp_path / "store", packed=True)
     graph = sigps.load(tmp_path / "store")
-    with pytest.raises(ConfigError, match="compute\\(\\) walks them"):
-        sigps.run(
-            walking_program("for edge in self.out_edges:\n    self.n += edge.target % 2"), graph, **bulk
-        )
     with pytest.raises(ConfigError, match="aggregators of Census have more than 256 bytes"):
         sigps.run(equality_programs.PROGRAMS["census"], graph, **bulk)
     with pytest.raises(ConfigError, match="are pulled"):
