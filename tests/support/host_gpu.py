@@ -483,6 +483,7 @@ class _LeaseKernel:
     def __init__(self, program: VertexProgram, columns: dict[str, Any], narrow: bool) -> None:
         self._program, self._columns = program, columns
         self._columns_in_order: list[Any] = []
+        self._walked: dict[Any, Any] = {}
         self._layout = layout_of(program, columns, narrow)
         self._functions = OnHost(program, self._layout)
         self._master = MasterOnHost(program, self._layout) if program.master is not None else None
@@ -499,8 +500,6 @@ class _LeaseKernel:
         program, plan, n = self._program, control["next"], int(lease["num_owned"])
         key, number = int(lease["control"]), int(plan["superstep"])
         posts = program.delivery is Delivery.DIRECT
-        walks = program.reads_edges and lease["packed"]["num_chains"]
-        assert not walks, "edges that stay packed are walked by the text of the kernels alone"
         if plan["remaining"] == OVERFLOWED:
             memory, ran, given = self._begun.pop(key)
             bits = _at(lease["direct"]["overflowed"], np.uint8, -(-n // 32) * 4)
@@ -514,7 +513,12 @@ class _LeaseKernel:
         arguments = np.array(lease["in"])
         for i, values in enumerate(self._columns_in_order):
             arguments["columns"][i] = values.ctypes.data
-        if lease["packed"]["num_chains"] and program.consumption is Consumption.LISTED:
+        for name, values in self._walked.items():
+            if isinstance(name, int):
+                arguments["out_columns"][name] = values.ctypes.data
+            else:
+                arguments[name] = values.ctypes.data
+        if lease["packed"]["num_chains"] and program.consumption is Consumption.LISTED and not posts:
             # Vertices list at the positions of their edges among all, where blocks have room for those of a chain.
             lists = [np.zeros(max(1, memory.sources.size), dtype) for dtype in self._layout.message.stored]
             assert all(lease["in"]["lists"][: len(lists)])
@@ -575,8 +579,13 @@ class _LeaseKernel:
         """Return rows of in-edges one after another: those that change have room behind them."""
         edges, n = lease["in_edges"], int(lease["num_owned"])
         if lease["packed"]["num_chains"]:
-            types = [self._columns.get(name, np.float64) for name in self._program.edge_columns]
-            offsets, ends, self._columns_in_order = _unpacked(lease["packed"], n, types)
+            names = *self._program.edge_columns, *self._program.read_columns
+            types = [self._columns.get(name, np.float64) for name in names]
+            offsets, ends, columns = _unpacked(lease["packed"], n, types)
+            count = len(self._program.edge_columns)
+            self._columns_in_order = columns[:count]
+            if self._program.reads_edges:
+                self._walked = self._edges_to_walk(lease, offsets, ends, columns[count:])
             return offsets, ends
         offsets = np.zeros(n + 1, np.uint64)
         if not edges["ends"]:  # nobody reads them
@@ -593,6 +602,15 @@ class _LeaseKernel:
             values = _at(lease["in"]["columns"][i], self._columns[column], size)[at]
             self._columns_in_order.append(values)
         return offsets, _at(edges["ends"], np.uint32, size)[at]
+
+    def _edges_to_walk(self, lease: Any, offsets: Any, ends: Any, columns: Any) -> dict[str, Any]:
+        """Return rows as compute() walks them, where blocks have room for those of a chain."""
+        num_lids, own_gids = int(lease["num_lids"]), lease["packed"]["gids"]
+        gids = _at(own_gids, np.uint32, num_lids)[ends] if own_gids else ends
+        ids = _at(lease["in"]["ids"], np.int32 if self._layout.narrow_ids else np.int64, num_lids)
+        assert all(lease["in"][name] for name in ("out_offsets", "out_gids", "out_ids"))
+        rows = {"out_offsets": offsets, "out_gids": gids, "out_ids": ids[ends].astype(np.int64)}
+        return rows | {i: np.ascontiguousarray(values) for i, values in enumerate(columns)}
 
     def _sorted_messages(self, lease: Any, number: int) -> tuple[Any, Any]:
         arguments, direct, n = lease["in"], lease["direct"], int(lease["num_owned"])

@@ -352,6 +352,8 @@ class StreamingGpuSpec(GpuSpec):
             return f"{program.name} keeps values on edges, or looks through rows of neighbours, which are in memory"
         if program.reads_edges and graph.directed:
             return f"compute() of {program.name} walks its out-edges, and the store of a directed graph has in-edges"
+        if program.reads_edges and program.delivery is Delivery.RECORD and program.reads_all_at_once:
+            return f"compute() of {program.name} walks edges, and reads messages along them one by one, or by key"
         if len({*program.edge_columns, *program.read_columns}) > 1:
             return f"{program.name} reads several values of an edge"
         assert graph.packed is not None
@@ -422,7 +424,13 @@ class StreamingGpuSpec(GpuSpec):
         return "edges are streamed for one run at a time"
 
     def make(self, context: RunContext) -> Engine:
-        options, size = context.options, context.exchange.size
+        options, size, program = context.options, context.exchange.size, context.executable.program
+        assert program is not None
+        if options.has_peers and (program.reads_edges or program.delivery is Delivery.DIRECT):
+            raise ConfigError(
+                f"{program.name} sends direct messages, or its compute() walks edges, which beside packed edges of "
+                "several ranks is not built for GPUs that write into each other's memory. Use transport='mpi' or 'nccl'"
+            )
         if options.forced == "push" and size > 1 and not options.has_peers:
             raise ConfigError(
                 "direction='push' on packed edges of several ranks needs GPUs that write into each other's memory, and "

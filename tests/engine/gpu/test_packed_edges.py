@@ -172,7 +172,8 @@ def test_programs_on_packed_edges_equal_the_interpreter(
 ) -> None:
     host_gpu.use_host_as_gpu(monkeypatch)
     run, names = functools.partial(sigps.run, asynchronous=False), list(equality_programs.PROGRAMS)
-    listed = {"coreness"} if order == "given" else set()  # whose order is that of edges
+    walked = {"jump", "neighbourhood", "throws", "two_letters"}
+    listed = {"coreness", *walked} if order == "given" else set()  # whose order is that of edges
     keyed = {"votes", "answers"}
     assert compare_programs("skewed", order, tmp_path, run, names) == set(TAKEN) | listed | keyed
 

@@ -110,10 +110,9 @@ def test_kernels_that_walk_packed_edges_link() -> None:
     forms: list[tuple[str, Packing, dict[str, str], bool]] = [
         ("lists", Packing.PULLED, {}, True),
         ("sorted", Packing.PULLED, FED, False),
-        ("weights", Packing.PART, PEERS | FED, True),
+        ("weights", Packing.PART, FED, True),
         ("silent", Packing.PULLED, FED, False),
         ("records", Packing.PULLED, {}, True),
-        ("listed records", Packing.PART, PEERS, False),
     ]
     for name, packing, more, links in forms:
         analysed = analyse(WALKS[name], "double")

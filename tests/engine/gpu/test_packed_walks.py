@@ -20,6 +20,7 @@ from sigps.apps import (
     Blocks,
     MinimumSpanningForest,
     Node2vecWalks,
+    SemiClustering,
 )
 from sigps.compiler.cuda.compile import compile_for_cuda, macros_of
 from sigps.compiler.frontend.analysis import analyse
@@ -98,6 +99,7 @@ def test_what_walks_edges_and_cannot_stream_is_refused(
     refused("the store of a directed graph has in-edges", Around(), "directed")
     refused("of Around walks, in the order of edges, and the rows of .* are by degree", Around(), "degree")
     refused("keeps values on edges", MinimumSpanningForest(), "given")
+    refused("and reads messages along them one by one", SemiClustering(), "given")
     refused("Walk reads several values of an edge", send_programs.Walk(), "given")
     refused("or compute.. walks edges, are pulled", Around(), "given", direction="push")
     refused("packed edges are read vertex by vertex", Around(), "given", schedule="edge")

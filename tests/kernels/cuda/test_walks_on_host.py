@@ -17,6 +17,7 @@ from walk_programs import UNREAD, WALKS
 
 import sigps
 from sigps.compiler.frontend.analysis import analyse
+from sigps.errors import ConfigError
 from sigps.graph.formats.packed_store import save_packed
 from sigps.graph.packing.table import chains
 
@@ -79,18 +80,14 @@ def test_pages_whose_vertices_sleep_stay_where_they_are(
         assert others[-1].blocks_skipped > 0
 
 
-@pytest.mark.parametrize("has_peers", [False, True])
 @pytest.mark.parametrize("ranks", [2, 3])
-@pytest.mark.parametrize("name", ["sorted", "folds", "weights", "silent"])
+@pytest.mark.parametrize("name", ["sorted", "folds", "weights", "silent", "records"])
 def test_ranks_walk_their_own_pages(
-    ranks: int, name: str, has_peers: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ranks: int, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program, folder = WALKS[name], store(tmp_path, 24)
     expected = sigps.run(program, sigps.load(folder), device="python")
-    if has_peers:
-        use_host_as_peers(monkeypatch, ranks)
-    else:
-        use_host_as_gpu(monkeypatch)
+    use_host_as_gpu(monkeypatch)
     launched = run_leases_by_their_text(monkeypatch, blocks=2)
     for more in ({}, {"host_memory": "4KB"}):
         launched.clear()
@@ -118,8 +115,10 @@ def test_messages_that_nobody_reads_wake(
         assert "transfer" not in more or found.stats[1].bytes_read > 0
 
 
-@pytest.mark.parametrize("has_peers", [False, True])
-@pytest.mark.parametrize("name", ["Flood", "FloodSum", "Postman", "Paced"])
+@pytest.mark.parametrize(
+    ("name", "has_peers"),
+    [("Flood", False), ("FloodSum", False), ("Postman", False), ("Paced", False), ("Paced", True)],
+)
 def test_what_goes_along_no_edges_reads_no_page(
     name: str, has_peers: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,3 +135,13 @@ def test_what_goes_along_no_edges_reads_no_page(
     assert launched
     assert_same(found, expected, ranks)
     assert not any(s.bytes_read for s in found.stats)
+
+
+@pytest.mark.parametrize("program", [WALKS["folds"], WALKS["records"], send_programs.Flood()])
+def test_peers_refuse_direct_messages_and_walks(
+    program: sigps.Vertex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = store(tmp_path, 24)
+    use_host_as_peers(monkeypatch, 2)
+    with pytest.raises(ConfigError, match="is not built for GPUs that write into each other's memory"):
+        on_ranks(2, program, folder, stream="always")
