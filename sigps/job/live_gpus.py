@@ -9,26 +9,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.engine.stats import StatsLog
 from sigps.errors import DeviceError
 from sigps.graph.graph import Graph
 from sigps.graph.later import LaterGraph
 from sigps.graph.versions.apply import stored_edges
 from sigps.graph.versions.batch import Changes, as_changes
 from sigps.graph.versions.row_changes import RowChanges, distinct
-from sigps.group import together
-from sigps.job.changed_ids import LaterIds, UnreadIds
+from sigps.group import raise_together, together
+from sigps.job.changed_ids import LaterIds, UnreadIds, changed_ids
+from sigps.job.collect import collect
 from sigps.job.guard import Affected, Guard, allowance, refusal
+from sigps.job.live_fields import HeldFields, LiveFields
 from sigps.job.on_ranks import OnRanks
 from sigps.job.preparing import Prepared
 from sigps.job.result import Result
 from sigps.job.updates import Updates
+from sigps.system.worker_manager import RankResult
 
 if TYPE_CHECKING:
     from sigps.compiler.proofs.incremental import Incremental
     from sigps.device.cpu import Threads
     from sigps.engine.aggregates import Aggregates
     from sigps.engine.contract import RunOptions
-    from sigps.engine.gpu.live_ranks import GpuRankedLiveEngine
+    from sigps.engine.gpu.live_ranks import GpuRankedLiveEngine, NewGhosts
 
 __all__ = ["GpuRankedRun"]
 
@@ -44,6 +48,25 @@ class _Left:
     def fields(self) -> Mapping[str, NDArray[Any]]:
         """Return the states in the order of gids."""
         return self.states
+
+
+@dataclass(frozen=True, eq=False)
+class _Named:
+    """What a batch names.
+
+    Attributes:
+        inserted: Edges as stored that end in this rank's vertices, by gid.
+        deleted: Likewise.
+        has_deletes: Whether the batch has some.
+        ghosts: Vertices that become ghosts; None where there is no room for them.
+        num_unknown: Edges to insert that have an end which is no vertex.
+    """
+
+    inserted: RowChanges
+    deleted: RowChanges
+    has_deletes: bool
+    ghosts: NewGhosts | None
+    num_unknown: int
 
 
 class GpuRankedRun(OnRanks):
@@ -68,8 +91,10 @@ class GpuRankedRun(OnRanks):
         super().__init__(made, threads, found, options)
         self._plain = plain
         self._engine: GpuRankedLiveEngine | None = None
-        self._unread = UnreadIds()
-        self._is_laid_out_anew = False
+        self._names = tuple(f.name for f in made.bound.declaration.states)
+        self._unread, self._held = UnreadIds(), HeldFields(self._kept)
+        self._of_before: Result | None = None  # where the engine did not see it
+        self._batch: _Named | None = None
         self._lay_out()
 
     @property
@@ -83,6 +108,7 @@ class GpuRankedRun(OnRanks):
 
     def full(self) -> Result | None:
         """Run anew on the edges that were taken last; None where there is an obstacle."""
+        self._held.detach()
         engine = self._live
         stats = engine.run()  # where ranks agree on obstacles
         if self.obstacle:
@@ -104,48 +130,84 @@ class GpuRankedRun(OnRanks):
         others = batch.vertices is not None or batch.delete_vertices is not None
         if others or not isinstance(guard, str):
             return None
-        ids, group, types = before.ids, before.group, self._made.graph.column_types()
-        new, old = together(
-            lambda: (
+        types = self._made.graph.column_types()
+
+        def taken() -> tuple[Changes, Changes]:
+            return (
                 as_changes(batch.inserts, "inserts", types).copied(),
                 as_changes(batch.deletes, "deletes", types).copied(),
-            ),
-            group,
-        )
-        named = ids.to_gids(np.concatenate([new.sources, new.targets])) if new.size else np.zeros(1)
-        if old.columns or named.min() < 0:
+            )
+
+        if before.ids.table is None:  # a rank finds by itself all that it needs to know, so ranks meet once
+            error: Exception | None = None
+            try:
+                new, old = taken()
+                named = self._named(new, old)
+            except Exception as raised:
+                error, named = raised, None
+            has_room = self._agree_on_room(named, error)
+        else:
+            new, old = together(taken, before.group)
+            named = self._named(new, old)
+            has_room = self._agree_on_room(named, None)
+        assert named is not None
+        if old.columns or named.num_unknown:
             return None
-        self._given = new, old
+        self._batch = named if has_room else None
         newer = LaterGraph.after(before, new, old)
         newer.apply_if_many_wait()
         return newer
 
     def follow_ends(self, newer: Graph, guard: Guard) -> str:
         """Take the edges of a version that `laid_by` returned; return as `follow` does."""
-        return self._follow(newer, *self._given, guard)
+        return self._follow(newer, self._batch, guard)
 
     def follow(self, newer: Graph, guard: Guard) -> str:
         """Take the edges of a newer version; return why it gets a full run, empty where it does not."""
         given = newer.update.given
         assert given is not None
-        return self._follow(newer, given.inserts, given.deletes, guard)
-
-    def _follow(self, newer: Graph, inserts: Changes, deletes: Changes, guard: Guard) -> str:
-        from sigps.engine.cpu.following import EdgeChanges
-
-        if deletes.columns:
+        if given.deletes.columns:
             return self._laid_out_anew(
                 newer, "a batch deletes edges by their columns, so rows are laid out anew"
             )
-        deleted, inserted = (
-            self._ending_here(edges, inserts=are_new)
-            for edges, are_new in ((deletes, False), (inserts, True))
-        )
-        engine = self._live
-        if not engine.take_ghosts(inserted.rows, self._assignment.owner_of, lambda gids: _seen(newer, gids)):
+        batch = self._named(given.inserts, given.deletes)
+        return self._follow(newer, batch if self._agree_on_room(batch, None) else None, guard)
+
+    def _named(self, inserts: Changes, deletes: Changes) -> _Named:
+        """Return what a batch names, as all ranks find it. Collective where ids have a table."""
+        like = self._made.graph  # whose vertices and rules all these versions have
+        new, _, unknown = stored_edges(like, like.ids, inserts, inserts=True)
+        old, _, _ = stored_edges(like, like.ids, deletes, inserts=False)
+        owner_of = self._assignment.owner_of
+        of_sources, of_targets = owner_of(new.rows), owner_of(new.ends)
+        rank = like.group.rank
+        inserted = new.at(of_targets == rank)
+        deleted = old.at(owner_of(old.ends) == rank) if old.size else old
+        ghosts = self._live.new_ghosts(new.rows, of_sources, of_targets)
+        return _Named(inserted, deleted, deletes.size > 0, ghosts, unknown)
+
+    def _agree_on_room(self, named: _Named | None, error: Exception | None) -> bool:
+        """Return whether all ranks have room for a batch's ghosts; raise where one has an error. Collective."""
+        group = self._graph.group
+        facts = np.array([error is not None, named is not None and named.ghosts is None], dtype=np.int64)
+        found = np.stack(group.all_gather_array(facts)).any(axis=0)
+        if found[0]:
+            raise_together(error, group)
+        return not found[1]
+
+    def _follow(self, newer: Graph, batch: _Named | None, guard: Guard) -> str:
+        from sigps.engine.cpu.following import EdgeChanges
+
+        self._held.detach()
+        if batch is None:
             return self._laid_out_anew(
                 newer, "more vertices have edges to other ranks' than there is room for"
             )
+        engine, ghosts = self._live, batch.ghosts
+        assert ghosts is not None
+        is_plain = self._graph.ids.is_identity
+        engine.take_ghosts(ghosts, ghosts.gids if is_plain else _seen(newer, ghosts.gids))
+        inserted, deleted = batch.inserted, batch.deleted
         new = EdgeChanges(*self._by_lid(inserted), inserted.columns)
         sources, targets = self._by_lid(deleted)
         is_here = sources >= 0
@@ -154,7 +216,7 @@ class GpuRankedRun(OnRanks):
         engine.follow_batch(
             new,
             old,
-            has_deletes=deletes.size > 0,
+            has_deletes=batch.has_deletes,
             drops_loops=report.self_loops_policy == "drop",
             drops_repeats=report.duplicates_policy == "drop",
         )
@@ -181,13 +243,15 @@ class GpuRankedRun(OnRanks):
 
     def changed_ids(self) -> Any:
         """Return as `OnRanks` does; where each rank keeps its own part they are found when they are read."""
-        is_anew, self._is_laid_out_anew = self._is_laid_out_anew, False
-        if self._gathers or self._before is None or is_anew:  # the engine did not see the result before
+        if self._gathers:
             return super().changed_ids()
-        found = self._live.changed()
-        ids, place = self._result.ids, self._place  # type: ignore[union-attr]
+        before, self._of_before = self._of_before, None
+        if before is not None:
+            return changed_ids(before, self._part(StatsLog(), self._read_fields()))
+        found, ids = self._live.changed(), self._ids
         if not callable(found):
             return ids[:0]
+        place = self._place
         later = LaterIds(lambda: ids[np.sort(place[found()])])
         self._unread.add(later)
         return later
@@ -203,12 +267,15 @@ class GpuRankedRun(OnRanks):
         return self._engine
 
     def _laid_out_anew(self, newer: Graph, why: str) -> str:
+        if not self._gathers:
+            self._of_before = self._part(StatsLog(), self._read_fields())
         self._let_go()
-        self._graph, self._is_laid_out_anew = newer, True
+        self._graph = newer
         self._lay_out()
         return why
 
     def _let_go(self) -> None:
+        self._held.close()
         self._unread.read()
         if self._engine is not None:
             self._engine.close()
@@ -243,18 +310,13 @@ class GpuRankedRun(OnRanks):
                 has_witnesses=bool(self._found.witnesses),
                 patience=self._plain.patience,
                 agree=agree,
+                owner_of=assignment.owner_of,
             )
         except (DeviceError, MemoryError) as error:
             raise DeviceError(f"rows that follow do not fit the GPU: {error}", rank=group.rank) from error
         for name, values in [*made.options.initial.items(), *made.options.columns.items()]:
             engine.begin(name, subgraph.of_owned(values))
         self._engine = engine
-
-    def _ending_here(self, edges: Changes, *, inserts: bool) -> RowChanges:
-        """Return the edges as stored whose targets are this rank's, by gids."""
-        like = self._made.graph  # whose vertices and rules all these versions have
-        stored, _, _ = stored_edges(like, like.ids, edges, inserts=inserts)
-        return stored.at(self._assignment.owner_of(stored.ends) == like.group.rank)
 
     def _by_lid(self, edges: RowChanges) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         engine = self._live
@@ -267,11 +329,37 @@ class GpuRankedRun(OnRanks):
         edges = self._graph.group.all_reduce(np.array([engine.num_in_edges(lids)]), "sum")
         return self._affects(gids, lambda name: engine.state(name)[lids], int(edges[0]))
 
-    def _collected(self, stats: Any) -> Result:
+    def _collected(self, stats: StatsLog) -> Result:
         engine = self._live
         if isinstance(self._graph, LaterGraph):
             self._graph.note_num_edges(engine.num_edges_everywhere)
-        return self._collects(self._subgraph, _Left(engine.left(), engine.aggregates), stats)
+        if self._gathers:
+            return self._collects(self._subgraph, _Left(engine.left(), engine.aggregates), stats)
+        result = self._part(stats, self._fields())
+        self._ids = result.ids
+        return result
+
+    def _part(self, stats: StatsLog, fields: Mapping[str, NDArray[Any]]) -> Result:
+        """Return a result of this rank's part."""
+        part = RankResult(self._subgraph, _Left(fields, self._live.aggregates), (), "converged", stats)
+        device = self._made.executable.spec.device
+        return collect(part, self._made.program, self._graph, device, gather=False)
+
+    def _fields(self) -> LiveFields:
+        """Return the fields as they are now, in the order of gids, to be read before they change."""
+        fields = LiveFields(self._names, self._read_field, self._fields)
+        self._held.add(fields)
+        return fields
+
+    def _read_fields(self) -> dict[str, NDArray[Any]]:
+        return {name: self._read_field(name) for name in self._names}
+
+    def _read_field(self, name: str) -> NDArray[Any]:
+        return self._live.state(name)[self._subgraph.by_gid]
+
+    def _kept(self) -> Mapping[str, NDArray[Any]] | None:
+        """Return the fields as they are now, kept on the device; None where there is no room."""
+        return self._live.kept()
 
 
 def _seen(graph: Graph, gids: NDArray[np.int64]) -> NDArray[np.int64]:

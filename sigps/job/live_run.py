@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from sigps.graph.versions.batch import Changes, as_changes
 from sigps.graph.versions.row_changes import distinct
 from sigps.job.changed_ids import LaterIds, UnreadIds
 from sigps.job.guard import Affected, Guard, allowance, refusal
+from sigps.job.live_fields import HeldFields, LiveFields
 from sigps.job.preparing import Prepared, prepared, turned
 from sigps.job.result import Result
 from sigps.job.run import run, run_options
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sigps.engine.gpu.following import GpuFollowingEngine
     from sigps.job.on_ranks import OnRanks
 
-__all__ = ["LiveFields", "LiveRun", "live_run"]
+__all__ = ["LiveRun", "live_run"]
 
 _MOST_VERTICES = 1 << 32
 """Of a graph on several ranks where rounds go on: they name vertices of all ranks by 32 bits."""
@@ -69,7 +69,7 @@ class LiveRun:
         share: int | None = None,
         finder: GpuFollowingEngine | None = None,
     ) -> None:
-        self._measures, self._keep, self._share = measures, keep, share
+        self._measures, self._share = measures, share
         self._made, self._engine, self.why, self._finder = made, engine, found.why, finder
         self._threads = threads
         self._found, self._options = found, options
@@ -79,8 +79,7 @@ class LiveRun:
         self._deletes: Any = None
         self._full_messages = 0
         self._spending: Spending | None = None
-        self._held: weakref.ref[LiveFields] | None = None
-        self._kept: weakref.ref[LiveFields] | None = None
+        self._held = HeldFields(keep)
         self._unread = UnreadIds()
 
     @property
@@ -90,7 +89,7 @@ class LiveRun:
 
     def full(self) -> Result | None:
         """Run anew on the edges that were taken last, by the fastest way; None where there is an obstacle."""
-        self.detach()
+        self._held.detach()
         result = self._found_at_once()
         if result is None:
             stats = self._engine.run()
@@ -214,7 +213,7 @@ class LiveRun:
         from sigps.device.shared_copies import in_parts
         from sigps.graph.later import LaterGraph
 
-        self.detach()
+        self._held.detach()
         assert self._finder is not None
         report = self._made.graph.report
         self._finder.follow_ends(
@@ -232,7 +231,7 @@ class LiveRun:
 
     def follow(self, newer: Graph, guard: Guard) -> str:
         """Take the edges of a newer version; return why it gets a full run, empty where it does not."""
-        self.detach()
+        self._held.detach()
         if newer.update.new_vertices:
             from sigps.engine.partition.subgraph import seen_ids
 
@@ -293,32 +292,10 @@ class LiveRun:
         self._unread.add(later)
         return later
 
-    def detach(self) -> None:
-        """Keep the fields of the last result, if something holds it, before they change.
-
-        Where the engine keeps them, those of one result are there: most results are let go of after the next batch.
-        """
-        fields = _alive(self._held)
-        older = _alive(self._kept)
-        self._held = self._kept = None
-        if older is not None:
-            older.take()
-        if fields is None or fields.is_taken:
-            return
-        kept = self._keep() if self._keep is not None else None
-        if kept is None:
-            fields.take()
-        else:
-            fields.read_from(kept)
-            self._kept = weakref.ref(fields)
-
     def close(self) -> None:
         """Copy what results still read, and end the threads."""
-        for fields in (_alive(self._kept), _alive(self._held)):
-            if fields is not None:
-                fields.take()
+        self._held.close()
         self._unread.read()
-        self._held = self._kept = None
         self._threads.close()
 
     def _fields(self) -> LiveFields:
@@ -326,7 +303,7 @@ class LiveRun:
         names = tuple(f.name for f in self._made.bound.declaration.states)
         engine = self._engine
         fields = LiveFields(names, lambda name: engine.state(name).copy(), self._fields)
-        self._held = weakref.ref(fields)
+        self._held.add(fields)
         return fields
 
     def _affected(self, rows: LiveRows) -> Affected:
@@ -372,10 +349,6 @@ def _by_gid(edges: Changes, ids: Ids) -> EdgeChanges:
     known = (sources >= 0) & (targets >= 0)
     columns = {name: column[known] for name, column in edges.columns.items()}
     return EdgeChanges(sources[known], targets[known], columns)
-
-
-def _alive(fields: weakref.ref[LiveFields] | None) -> LiveFields | None:
-    return None if fields is None else fields()
 
 
 def _ids_of(graph: Graph, make: Any) -> NDArray[Any]:
@@ -599,40 +572,3 @@ def _live_rows(graph: Graph, program: Vertex) -> LiveRows:
         inward = EdgeList(begins, ends, columns, stops)
     assert version.touched is not None
     return LiveRows(outward, inward, version.touched)
-
-
-class LiveFields(Mapping[str, NDArray[Any]]):
-    """The fields of a live engine: read there, and kept before it goes on if the result is still held."""
-
-    def __init__(self, names: tuple[str, ...], read: Any, again: Any) -> None:
-        self._names, self._read, self.again = names, read, again
-        self._copies: dict[str, NDArray[Any]] = {}
-
-    @property
-    def is_taken(self) -> bool:
-        """Whether all fields are here."""
-        return len(self._copies) == len(self._names)
-
-    def take(self) -> None:
-        """Copy all fields."""
-        for name in self._names:
-            self[name]
-
-    def read_from(self, kept: Mapping[str, NDArray[Any]]) -> None:
-        """Read what is not here yet from what the engine kept of it."""
-        self._read = kept.__getitem__
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        if name not in self._copies:
-            if name not in self._names:
-                raise KeyError(name)
-            self._copies[name] = self._read(name)
-            if self.is_taken:
-                self._read = None  # what was kept on a device is let go of
-        return self._copies[name]
-
-    def __iter__(self) -> Any:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)

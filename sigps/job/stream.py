@@ -12,7 +12,8 @@ from sigps.errors import ConfigError, SigpsError
 from sigps.graph.graph import Graph
 from sigps.job.changed_ids import LaterIds, changed_ids
 from sigps.job.guard import Guard, check_guard
-from sigps.job.live_run import LiveFields, LiveRun, live_run
+from sigps.job.live_fields import LiveFields
+from sigps.job.live_run import LiveRun, live_run
 from sigps.job.on_ranks import OnRanks
 from sigps.job.result import Result
 from sigps.job.run import run

@@ -451,7 +451,7 @@ def test_streams_one_after_another_take_the_same_memory(ranks: int) -> None:
 )
 def test_kernels_link(of: Any, arch: str) -> None:
     pytest.importorskip("cuda.core", reason="needs cuda-core: pip install 'sigps[cuda-link]'")
-    assert b"trim_among_ranks" in link_kernel("live_ranks", arch, following.live_macros(*of, 0))
+    assert b"go_on_among_ranks" in link_kernel("live_ranks", arch, following.live_macros(*of, 0))
 
 
 def test_ranks_on_cores_and_gpus_run_in_full(monkeypatch: pytest.MonkeyPatch) -> None:

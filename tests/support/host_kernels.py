@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import re
 import subprocess
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 from host_cpp import FOLDER, LIBRARY_FLAGS, find_compiler
 
-__all__ = ["entries_of", "host_kernels", "kernels_of", "launcher", "library_of", "text_of"]
+__all__ = ["Copies", "entries_of", "host_kernels", "kernels_of", "launcher", "library_of", "text_of"]
 
 THREADS = 64
 
@@ -25,6 +26,8 @@ _one_at_a_time = threading.Lock()
 """Of ranks that are threads: a block of a library is in variables of its file."""
 
 _DEVICE = r"""
+#include <chrono>
+#include <sched.h>
 template <class T> static T __ldcg(const T *at) { take_turns(); return *at; }
 static uint32_t of_lane(uint32_t lane) { return exchanged[threadIdx.x / 32 * 32 + lane]; }
 static void __threadfence() { take_turns(); }
@@ -59,6 +62,22 @@ struct Barrier {
 inline uint32_t load_acquire(const uint32_t *at) { return *at; }
 inline uint32_t load_relaxed(const uint32_t *at) { take_turns(); return *at; }
 inline void wait_for_all(Barrier *, uint32_t &generation) { generation++; __syncthreads(); }
+template <class Decide> static void wait_for_all(Barrier *barrier, uint32_t &generation, Decide decide) {
+  wait_for_all(barrier, generation);
+  decide();
+  __syncthreads();
+}
+static uint64_t nanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+inline void fence_for_all() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void store_relaxed_to_all(uint64_t *at, uint64_t value) { __atomic_store_n(at, value, __ATOMIC_RELAXED); }
+inline uint64_t load_acquire_from_all(const uint64_t *at) {
+  sched_yield(); // for another rank, whose thread may have none of the cores
+  take_turns();
+  return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
 }
 """
 """What kernels call of the device, besides what host_threads.hpp has."""
@@ -73,12 +92,24 @@ inline void store_to_host(uint32_t *at, uint32_t value) { __atomic_store_n(at, v
 """What they call where the host writes while they run."""
 
 
-def host_kernels(file: str, macros: Mapping[str, str], threads: int = THREADS) -> dict[str, Any]:
-    """Return the kernels of a file by name, with the `launch` of `device.cuda.Kernel`: a block of so many threads."""
-    library = _library(file, tuple(sorted((macros | {"SIGPS_THREADS": str(threads)}).items())))
-    return {
-        name: SimpleNamespace(launch=launcher(library, name)) for name in kernels_of(text_of(f"{file}.cu"))
-    }
+def host_kernels(
+    file: str, macros: Mapping[str, str], threads: int = THREADS, *, meet: bool = False
+) -> dict[str, Any]:
+    """Return the kernels of a file by name, with the `launch` of `device.cuda.Kernel`: a block of so many threads.
+
+    `meet`: those of ranks that are threads run at once, since they wait for each other.
+    """
+    given = file, tuple(sorted((macros | {"SIGPS_THREADS": str(threads)}).items()))
+    launch: Any = functools.partial(_at_once, _copies(*given)) if meet else functools.partial(launcher, _library(*given))
+    return {name: SimpleNamespace(launch=launch(name)) for name in kernels_of(text_of(f"{file}.cu"))}
+
+
+def _at_once(library: Copies, name: str) -> Any:
+    def launch(blocks: int, threads: int, parameters: Sequence[Any], **_: Any) -> None:
+        with library.taken() as own:
+            _run(getattr(own, f"run_{name}"), parameters)
+
+    return launch
 
 
 def launcher(library: ctypes.CDLL, name: str) -> Any:
@@ -87,16 +118,17 @@ def launcher(library: ctypes.CDLL, name: str) -> Any:
 
     def launch(blocks: int, threads: int, parameters: Sequence[Any], **_: Any) -> None:
         with _one_at_a_time:
-            run_here(parameters)
-
-    def run_here(parameters: Sequence[Any]) -> None:
-        kept = [
-            np.array(p.ctypes.data, np.uint64) if isinstance(p, np.ndarray) and p.ndim else np.array(p)
-            for p in parameters
-        ]
-        run(*(ctypes.c_void_p(value.ctypes.data) for value in kept))
+            _run(run, parameters)
 
     return launch
+
+
+def _run(kernel: Any, parameters: Sequence[Any]) -> None:
+    kept = [
+        np.array(p.ctypes.data, np.uint64) if isinstance(p, np.ndarray) and p.ndim else np.array(p)
+        for p in parameters
+    ]
+    kernel(*(ctypes.c_void_p(value.ctypes.data) for value in kept))
 
 
 def text_of(name: str) -> str:
@@ -131,8 +163,37 @@ def entries_of(kernels: Mapping[str, Sequence[str]]) -> str:
     return text
 
 
+class Copies:
+    """A library of which each block that runs beside others has a copy: what its threads share are statics."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content, self._idle = content, list[ctypes.CDLL]()
+
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[ctypes.CDLL]:
+        """Have a copy that nobody else runs."""
+        try:
+            copy = self._idle.pop()
+        except IndexError:
+            copy = loaded(self._content)
+        yield copy
+        self._idle.append(copy)
+
+
+def loaded(content: bytes) -> ctypes.CDLL:
+    """Load a library."""
+    with tempfile.NamedTemporaryFile(suffix=".so") as file:
+        file.write(content)
+        file.flush()
+        return ctypes.CDLL(file.name)
+
+
 def library_of(parts: Sequence[str], macros: Mapping[str, Any]) -> ctypes.CDLL:
     """Compile a text for the host, and load it; skip the test where there is no compiler."""
+    return loaded(_compiled(parts, macros))
+
+
+def _compiled(parts: Sequence[str], macros: Mapping[str, Any]) -> bytes:
     compiler = find_compiler()
     if compiler is None:
         pytest.skip("no C++ compiler (c++, g++, clang++)")
@@ -141,10 +202,10 @@ def library_of(parts: Sequence[str], macros: Mapping[str, Any]) -> ctypes.CDLL:
         defines = [f"-D{name}={value}" for name, value in macros.items()]
         command = [compiler, "-std=c++20", "-O1", "-w", *LIBRARY_FLAGS, *defines]
         subprocess.run([*command, "kernels.cpp", "-o", "kernels.so"], cwd=folder, check=True)
-        return ctypes.CDLL(str(Path(folder) / "kernels.so"))
+        return (Path(folder) / "kernels.so").read_bytes()
 
 
-_TAKEN = r'#include "((?:packed_rows|rmat|changing_rows|trimming|live|trees).cuh)"'
+_TAKEN = r'#include "((?:packed_rows|rmat|changing_rows|trimming|live|meeting|trees).cuh)"'
 
 
 def _included(file: str) -> list[str]:
@@ -155,11 +216,20 @@ def _included(file: str) -> list[str]:
 
 @functools.cache
 def _library(file: str, macros: tuple[tuple[str, str], ...]) -> ctypes.CDLL:
+    return library_of(_parts(file, macros), dict(macros))
+
+
+@functools.cache
+def _copies(file: str, macros: tuple[tuple[str, str], ...]) -> Copies:
+    return Copies(_compiled(_parts(file, macros), dict(macros)))
+
+
+def _parts(file: str, macros: tuple[tuple[str, str], ...]) -> list[str]:
     text = text_of(f"{file}.cu")
     headers = dict.fromkeys(("edges.cuh", *_included(f"{file}.cu")))
     threads = (Path(__file__).parent / "host_threads.hpp").read_text()
     of_host = _OF_HOST if dict(macros).get("SIGPS_FED") else ""
-    parts = [
+    return [
         threads,
         _DEVICE,
         of_host,
@@ -167,4 +237,3 @@ def _library(file: str, macros: tuple[tuple[str, str], ...]) -> ctypes.CDLL:
         text,
         entries_of(kernels_of(text)),
     ]
-    return library_of(parts, dict(macros))

@@ -8,14 +8,13 @@ that are threads write into each other's memory as it is. Barriers of blocks and
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 import re
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +26,7 @@ import numpy as np
 import pytest
 from cuda_twin import layout_of
 from host_cpp import FOLDER, LIBRARY_FLAGS, find_compiler
-from host_kernels import entries_of, host_kernels, kernels_of, launcher, text_of
+from host_kernels import Copies, entries_of, host_kernels, kernels_of, launcher, text_of
 
 from sigps.compiler.cuda import compile as cuda
 from sigps.compiler.cuda.compile import compile_for_cuda
@@ -181,28 +180,8 @@ _one_at_a_time = threading.Lock()
 """Of ranks that are threads: they compile the same."""
 
 
-class _Library:
-    """A library of a lease, of which each block has a copy: what its threads share are statics."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content, self._idle = content, list[ctypes.CDLL]()
-
-    @contextlib.contextmanager
-    def taken(self) -> Iterator[ctypes.CDLL]:
-        """Have a copy that nobody else runs."""
-        try:
-            copy = self._idle.pop()
-        except IndexError:
-            with tempfile.NamedTemporaryFile(suffix=".so") as file:
-                file.write(self._content)
-                file.flush()
-                copy = ctypes.CDLL(file.name)
-        yield copy
-        self._idle.append(copy)
-
-
 class _Kernel:
-    def __init__(self, name: str, library: _Library, launched: list[str]) -> None:
+    def __init__(self, name: str, library: Copies, launched: list[str]) -> None:
         self._name, self._library, self._launched = name, library, launched
 
     def launch(self, blocks: int, threads: int, parameters: Any, **_: Any) -> None:
@@ -231,7 +210,7 @@ def _library(
     narrow: bool,
     has_cluster: bool,
     more: tuple[tuple[str, str], ...],
-) -> _Library:
+) -> Copies:
     macros = {"SIGPS_THREADS": THREADS, "SIGPS_BLOCKS": 1, "SIGPS_DEBUG": 1}
     macros["SIGPS_CLUSTER_THREADS"] = THREADS if has_cluster else 0
     macros["SIGPS_BY_TEAM"] = 0  # _ALONE
@@ -242,7 +221,7 @@ def _library(
         f" blockIdx.x = block; gridDim.x = blocks; run_block([&] {{ run_{name}(*lease); }}); }}"
         for name in ("lease", *(["small_frontier"] if has_cluster else []))
     ]
-    return _Library(_linked("lease.cu", program, dict(columns), narrow, macros | dict(more), entries))
+    return Copies(_linked("lease.cu", program, dict(columns), narrow, macros | dict(more), entries))
 
 
 def program_kernels(
@@ -252,7 +231,7 @@ def program_kernels(
     kernels = kernels_of(text_of(f"{file}.cu"))
     macros = {"SIGPS_THREADS": THREADS}
     content = _linked(f"{file}.cu", program, columns, narrow, macros, [entries_of(kernels)])
-    with _Library(content).taken() as library:
+    with Copies(content).taken() as library:
         return {name: SimpleNamespace(launch=launcher(library, name)) for name in kernels}
 
 
@@ -301,5 +280,5 @@ def _linked(
         return (Path(folder) / "kernels.so").read_bytes()
 
 
-_OF_A_LEASE = ("next_superstep.cuh", "scatter.cuh", "cluster.cuh", "halo.cuh", "grid.cuh")
+_OF_A_LEASE = ("scatter.cuh", "cluster.cuh", "all_gpus.cuh", "grid.cuh")
 """Files with statements of the device that a lease runs."""

@@ -11,7 +11,7 @@ from host_lease import program_kernels
 from host_peers import use_host_as_peers
 
 from sigps.compiler.cuda.compile import CudaProgram
-from sigps.engine.gpu import arrivals, following, live_ranks, measures, triangles
+from sigps.engine.gpu import arrivals, following, live_ranks, measures, peers, triangles
 from sigps.engine.gpu.simple_rows import Counting
 
 __all__ = ["use_host_for_streams"]
@@ -21,6 +21,7 @@ def use_host_for_streams(monkeypatch: pytest.MonkeyPatch, ranks: int = 1) -> Non
     """Let streams with `device="cuda"` run in this process, on so many ranks that are threads."""
     if ranks > 1:
         use_host_as_peers(monkeypatch, ranks)
+        monkeypatch.setattr(peers, "_LONGEST_WAIT", _LONGEST_WAIT)
     else:
         host_gpu.use_host_as_gpu(monkeypatch)
     for module, name, file, macros in (
@@ -35,8 +36,12 @@ def use_host_for_streams(monkeypatch: pytest.MonkeyPatch, ranks: int = 1) -> Non
     monkeypatch.setattr(triangles, "_kernels", _triangle_kernels)
 
 
+_LONGEST_WAIT = 60.0
+"""Seconds for another rank's kernel, which may have ended by an error of the test."""
+
+
 def _kernels_of_ranks(gpu: Any, *given: Any) -> Any:
-    return host_kernels("live_ranks", following.live_macros(*given, 0))
+    return host_kernels("live_ranks", following.live_macros(*given, 0), meet=True)
 
 
 def _computing_kernel(compiled: CudaProgram, gpu: Any) -> Any:

@@ -11,7 +11,7 @@ A batch crosses in one copy from pinned memory, with the counters that it begins
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -237,6 +237,7 @@ class BatchMemory:
         mirrors: bool,
         drops_loops: bool,
         drops_repeats: bool,
+        beside: Sequence[tuple[tuple[Any, str], NDArray[Any]]] = (),
         removed: int = 0,
     ) -> None:
         """Let the next launches read edges as they are given. Does not wait for the device; see `send`.
@@ -249,11 +250,14 @@ class BatchMemory:
             mirrors: Whether an edge is in the rows of both its ends.
             drops_loops: Whether no edge is inserted from a vertex to itself.
             drops_repeats: Whether no edge is inserted that is there already, or a second time.
+            beside: Where to note the places of arrays that cross as well, and these.
             removed: As many edges are taken out, at least.
         """
         batch, sides, kind = self.batch, 1 + mirrors, self.sides[0].weight_type
         options = {"mirrors": mirrors, "drops_loops": drops_loops, "drops_repeats": drops_repeats}
-        self._again = functools.partial(self.send_ends, inserts, deletes, weights, lids=lids, **options)
+        self._again = functools.partial(
+            self.send_ends, inserts, deletes, weights, lids=lids, beside=beside, **options
+        )
         batch["by_ends"], batch["lids"] = 1, 0 if lids is None else lids.data.ptr
         for name, value in options.items():
             batch[name] = value
@@ -266,6 +270,7 @@ class BatchMemory:
         ]
         if weights is not None:
             parts.append(((batch, "given_weights"), None, weights, kind))
+        parts += [(note, None, values, values.dtype) for note, values in beside]
         outward, inward = batch["sides"][0], batch["sides"][1]
         scratch: list[Any] = [
             ((outward, f"{name}_{this}"), (inward, f"{name}_{other}"), 4 * count)

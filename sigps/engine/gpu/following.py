@@ -9,7 +9,7 @@ besides: monotone programs (`live.py`), those of a first arrival (`arrivals.py`)
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -204,7 +204,13 @@ class GpuFollowingEngine:
         return self._batches.staged(num_inserts, num_deletes)
 
     def follow_ends(
-        self, inserts: EdgeChanges, deletes: EdgeChanges, *, drops_loops: bool, drops_repeats: bool
+        self,
+        inserts: EdgeChanges,
+        deletes: EdgeChanges,
+        *,
+        drops_loops: bool,
+        drops_repeats: bool,
+        beside: Sequence[tuple[tuple[Any, str], NDArray[Any]]] = (),
     ) -> None:
         """Change rows as a batch asks for, whose edges are found on the device. Does not wait for it.
 
@@ -213,6 +219,7 @@ class GpuFollowingEngine:
             deletes: Ends between which all edges are deleted before; there need not be any.
             drops_loops: Whether no edge is inserted from a vertex to itself.
             drops_repeats: Whether no edge is inserted that is there already, or a second time.
+            beside: As `BatchMemory.send_ends` takes it.
         """
         mirrors, weights = len(self._batches.sides) == 1, None
         if self._column is not None:
@@ -226,6 +233,7 @@ class GpuFollowingEngine:
             mirrors=mirrors,
             drops_loops=drops_loops,
             drops_repeats=drops_repeats,
+            beside=beside,
         )
         self._is_read = False
         self._edit()
@@ -245,20 +253,34 @@ class GpuFollowingEngine:
             return None
         found = self._batches.read()
         while found["is_full"]:
-            try:
-                for side, rows in enumerate(self._batches.sides):
-                    if found["num_used"][side] > rows.used:
-                        rows.copy_rows(2 * (int(found["num_used"][side]) - rows.used))
-            except (DeviceError, MemoryError) as error:
-                self._is_read, self.obstacle = True, f"rows that follow do not fit the GPU: {error}"
+            if not self._make_room(found):
                 return found
-            self._batches.point()
-            self._point()
-            self._engine._graph.kept.clear()  # of later runs
-            self._batches.begin_anew(found)
-            self._edit()
             self._launch_again()
             found = self._batches.read()
+        self._note_changes(found)
+        return found
+
+    def _make_room(self, found: Any) -> bool:
+        """Let a batch change rows for which there was no room; return whether there is now, else there is an obstacle.
+
+        Does not wait for the device.
+        """
+        try:
+            for side, rows in enumerate(self._batches.sides):
+                if found["num_used"][side] > rows.used:
+                    rows.copy_rows(2 * (int(found["num_used"][side]) - rows.used))
+        except (DeviceError, MemoryError) as error:
+            self._is_read, self.obstacle = True, f"rows that follow do not fit the GPU: {error}"
+            return False
+        self._batches.point()
+        self._point()
+        self._engine._graph.kept.clear()  # of later runs
+        self._batches.begin_anew(found)
+        self._edit()
+        return True
+
+    def _note_changes(self, found: Any) -> None:
+        """Take note of what a batch did to rows."""
         self._is_read = True
         for side, rows in enumerate(self._batches.sides):
             rows.used = int(found["num_used"][side])
@@ -269,7 +291,6 @@ class GpuFollowingEngine:
             self.obstacle = "an edge that was deleted is not there"
         elif self._num_hubs > self._engine._graph.num_hubs:
             self.obstacle = "more vertices have become hubs than there is room for"
-        return found
 
     def _launch_again(self) -> None:
         """Launch what followed the change of rows, which had no room."""

@@ -1,15 +1,16 @@
 """A monotone program that goes on from its last states on several GPUs that write into each other's memory.
 
 Each rank changes its part's rows as one GPU does (`edited_rows.py`), by local ids; vertices of other ranks become
-ghosts in spare slots. Each keeps the keys of its ghosts, which their owners write there after every fixed point. So
-what a batch needs is known where the target of an edge is:
+ghosts in spare slots: whose, both ranks find from the batch, which all are given. Each keeps the keys of its ghosts,
+which their owners write there after every fixed point. So what a batch needs is known where the target of an edge is:
 
-* Trimming goes in rounds among hosts. In each a rank trims until it finds nothing more, with the keys of ghosts as they
-  were; then ghosts of what was trimmed are looked at, until no rank has any.
+* Trimming goes in rounds. In each a rank trims until it finds nothing more, with the keys of ghosts as they were; then
+  ghosts of what was trimmed are looked at, until no rank has any.
 * Who is to send to a vertex of this rank is marked here, ghosts too, and no other rank needs to know: it has read what
   they send. So the lease of all ranks begins with marks in bits, and nothing crosses before its first superstep.
 
-Hosts meet once a batch, once for each round, and once more before the lease.
+All that is one launch, in which GPUs meet (`kernels/cuda/meeting.cuh`), and one reading of what all came to together;
+hosts do not meet.
 
 Where edges add nothing to keys, vertices are numbered as on one GPU, before the first batch with deletes, and those
 that lost their numbers before the next one: each rank numbers what it can, and then on from ghosts that their owners
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,7 @@ from sigps.engine.cpu.spending import Spending
 from sigps.engine.direction import PULL_GAIN
 from sigps.engine.exchange import Exchange
 from sigps.engine.gpu.columns import array_at
+from sigps.engine.gpu.device_fields import DeviceFields
 from sigps.engine.gpu.edited_rows import THREADS, num_blocks
 from sigps.engine.gpu.engine import GpuProgram
 from sigps.engine.gpu.following import live_macros
@@ -41,16 +44,36 @@ from sigps.engine.gpu.peer_buffers import give_back, taken_buffers
 from sigps.engine.gpu.peers import GpuPeerEngine
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.stats import StatsLog
-from sigps.errors import DeviceError
+from sigps.errors import DeviceError, ExchangeError
+from sigps.graph.versions.row_changes import distinct
 from sigps.kernels.cuda.abi import structure
 
-__all__ = ["GpuRankedLiveEngine"]
+__all__ = ["GpuRankedLiveEngine", "NewGhosts"]
 
 _THERE = structure("GhostsThere").dtype
 _ORDERS = structure("Orders").dtype
-_MOST_RANKS = structure("Live").dtype["told_first"].shape[0]
+_MEETINGS, _FACTS = structure("Meetings").dtype, structure("RankFacts").dtype
+_MOST_RANKS = _MEETINGS["told_last"].shape[0]
 _ARRAYS = "keys", "first_keys", "sent", "told", "numbers", "told_numbers"
-_NO_NUMBER, _MOST_NUMBER = 0xFFFFFFFF, 1 << 31
+_FULL, _MISSING, _HUBS, _REFUSED = 1, 2, 4, 8
+"""Bits of `State` of `trimming.cuh`."""
+
+
+@dataclass(frozen=True, eq=False)
+class NewGhosts:
+    """Vertices that become ghosts by a batch, at this rank or of its own.
+
+    Attributes:
+        of_rank: [ghosts here] their owners, ascending.
+        gids: [ghosts here] of each owner's ascending.
+        at_rank: [slots] which rank has this rank's vertices as ghosts, ascending.
+        own: [slots] their local ids on the device, of each rank's by ascending gid.
+    """
+
+    of_rank: NDArray[np.int64]
+    gids: NDArray[np.int64]
+    at_rank: NDArray[np.int64]
+    own: NDArray[np.int64]
 
 
 class GpuRankedLiveEngine(GpuLiveEngine):
@@ -64,6 +87,7 @@ class GpuRankedLiveEngine(GpuLiveEngine):
         has_witnesses: See there.
         patience: As `GpuPeerEngine`'s.
         agree: Returns the first of all ranks' texts that is not empty, or an empty one. Collective.
+        owner_of: Returns the ranks that own vertices, by gid.
 
     Attributes:
         num_edges_everywhere: Edges of all ranks, as the last run or going on found them.
@@ -73,8 +97,9 @@ class GpuRankedLiveEngine(GpuLiveEngine):
     _num_ghosts: NDArray[np.int64]  # of each rank
     _most_ghosts: NDArray[np.int64]
     _num_slots: NDArray[np.int64]  # for each rank
-    _next_number = 1
-    _step_launched: tuple[str, tuple[Any, ...]] | None
+    _have: NDArray[Any]  # [num_owned], by local id on the device: bits of the ranks that have it as a ghost
+    _beside: list[tuple[tuple[Any, str], NDArray[Any]]]
+    _is_launched = False  # and not read yet
 
     def __init__(
         self,
@@ -86,8 +111,9 @@ class GpuRankedLiveEngine(GpuLiveEngine):
         has_witnesses: bool,
         patience: float,
         agree: Callable[[str], str],
+        owner_of: Callable[[NDArray[np.int64]], NDArray[Any]],
     ) -> None:
-        self._patience, self._agreed = patience, agree
+        self._patience, self._agreed, self._owner_of = patience, agree, owner_of
         self._run_buffers, self._key_buffers = taken_buffers(exchange), taken_buffers(exchange)
         try:
             super().__init__(native, params, subgraph, exchange, has_witnesses=has_witnesses)
@@ -100,56 +126,78 @@ class GpuRankedLiveEngine(GpuLiveEngine):
         give_back(self._key_buffers)
         give_back(self._run_buffers)
 
-    def take_ghosts(
+    def new_ghosts(
         self,
         sources: NDArray[np.int64],
-        owner_of: Callable[[NDArray[np.int64]], NDArray[Any]],
-        seen: Callable[[NDArray[np.int64]], NDArray[np.int64]],
-    ) -> bool:
-        """Let the sources of new edges be ghosts, where they are other ranks'; False where some rank has no room.
+        owners: NDArray[np.int32],
+        ranks: NDArray[np.int32],
+    ) -> NewGhosts | None:
+        """Return which vertices become ghosts by new edges; None where there is no room for one that this rank sees.
+
+        Local; the owner of a vertex and the rank that gets it as a ghost find the same.
 
         Args:
-            sources: By gid, of edges that end in this rank's vertices.
-            owner_of: Returns the ranks that own vertices.
-            seen: Returns the ids that compute() sees. Collective.
+            sources: [edges], by gid, of the whole batch.
+            owners: [edges], theirs.
+            ranks: [edges], which have their targets.
         """
-        import cupy
+        rank, n = self._exchange.rank, self._subgraph.num_vertices
+        crosses = owners != ranks
+        nothing = np.empty(0, dtype=np.int64)
+        of_rank = gids = at_rank = own = nothing
+        found = sources[crosses & (ranks == rank)]
+        found = found[self._lids_by_gid[found] < 0]
+        if found.size:
+            of_rank, gids = np.divmod(distinct(self._owner_of(found) * np.int64(n) + found), n)
+            if (self._num_ghosts + np.bincount(of_rank, minlength=self._num_ghosts.size) > self._most_ghosts).any():
+                return None
+        here = crosses & (owners == rank)
+        lids, to = self._lids_by_gid[sources[here]], ranks[here]
+        has_none = (self._have[lids] >> to.astype(self._have.dtype)) & 1 == 0
+        if has_none.any():
+            pairs = distinct(to[has_none] * np.int64(n) + sources[here][has_none])
+            at_rank, vertices = np.divmod(pairs, n)
+            own = self._lids_by_gid[vertices].astype(np.int64)
+            if (self._num_slots + np.bincount(at_rank, minlength=self._num_slots.size) > self._most_slots).any():
+                return None
+        return NewGhosts(of_rank, gids, at_rank, own)
 
-        missing = np.unique(sources[self._lids_by_gid[sources] < 0])
-        owners = owner_of(missing)
-        after = self._num_ghosts + np.bincount(owners, minlength=self._num_ghosts.size)
-        cupy.cuda.get_current_stream().synchronize()  # others' keys are there after the exchange
-        facts = self._exchange.gather(np.array([missing.size, (after > self._most_ghosts).any()]))
-        if facts[:, 1].any():
-            return False
-        if not facts[:, 0].any():
-            return True
-        numbering, wanted = self._engine._graph.numbering, []
-        for rank, first in enumerate(self._num_ghosts.tolist()):
-            mine = missing[owners == rank]
-            self._lids_by_gid[mine] = self._ghost_lids(rank, first + np.arange(mine.size))
-            wanted.append(mine)
-        self._num_ghosts = after
-        narrow = self._engine._variant.compiled.defines["SIGPS_ID"] == "int32_t"
-        ids, numbers = numbering.ids(narrow=narrow), seen(missing)
-        if missing.size:
-            at = cupy.asarray(self._lids_by_gid[missing].astype(np.int64))
-            ids[at] = cupy.asarray(numbers.astype(ids.dtype))
-        slots, vertices = [], []
-        for rank, gids in enumerate(self._exchange.swap(wanted)):
-            slots.append(self._slot_bounds[rank] + self._num_slots[rank] + np.arange(gids.size))
-            vertices.append(numbering.lids_on_host[self._subgraph.local_ids(gids)])
-            self._num_slots[rank] += gids.size
-        taken, of = (cupy.asarray(np.concatenate(parts).astype(np.uint32)) for parts in (slots, vertices))
-        if taken.size:
-            self._launch_plain("take_slots_thread_mapped", taken.size, np.uint32(taken.size), taken, of)
-        self._engine.wait_for_hosts()
-        return True
+    def take_ghosts(self, ghosts: NewGhosts, seen: NDArray[np.int64]) -> None:
+        """Let vertices be ghosts from now on; `follow_batch` tells the device.
+
+        Args:
+            ghosts: Those of the next batch.
+            seen: [ghosts here], the ids that compute() sees.
+        """
+        lids, slots = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        if ghosts.gids.size:
+            numbers, self._num_ghosts = _numbered(ghosts.of_rank, self._num_ghosts)
+            lids = self._ghost_lids(ghosts.of_rank, numbers)
+            self._lids_by_gid[ghosts.gids] = lids
+        if ghosts.own.size:
+            numbers, self._num_slots = _numbered(ghosts.at_rank, self._num_slots)
+            slots = self._slot_bounds[ghosts.at_rank] + numbers
+            bits = np.left_shift(1, ghosts.at_rank).astype(self._have.dtype)
+            np.bitwise_or.at(self._have, ghosts.own, bits)
+        live = self._live
+        live["num_taken"], live["num_new_ghosts"] = slots.size, lids.size
+        self._beside = [
+            ((live, "slots_taken"), slots.astype(np.uint32)),
+            ((live, "vertices"), ghosts.own.astype(np.uint32)),
+            ((live, "new_ghosts"), lids.astype(np.uint32)),
+            ((live, "new_ids"), seen.astype(np.int64, copy=False)),
+        ]
+
+    def kept(self) -> DeviceFields | None:
+        """Return the fields as they are now, in the order of gids, kept on the device; None where there is no room."""
+        if not fits(sum(values.nbytes for values in self._states)):
+            return None
+        return self._engine.kept_fields()
 
     def left(self) -> Mapping[str, NDArray[Any]]:
         """Return the fields as they are now, in the order of gids: kept on the device where there is room."""
-        if fits(sum(values.nbytes for values in self._states)):
-            return self._engine.kept_fields()
+        if (kept := self.kept()) is not None:
+            return kept
         by_gid = self._subgraph.by_gid
         return {f.name: self.state(f.name)[by_gid] for f in self._native.program.states}
 
@@ -182,36 +230,44 @@ class GpuRankedLiveEngine(GpuLiveEngine):
             drops_loops: See there.
             drops_repeats: See there.
         """
-        self._has_deletes = has_deletes
+        self._live["has_deletes"] = has_deletes
         if has_deletes and not self._adds:
             self._number_together()
-        self.follow_ends(inserts, deletes, drops_loops=drops_loops, drops_repeats=drops_repeats)
+        beside, self._beside = self._beside, []
+        self.follow_ends(
+            inserts, deletes, drops_loops=drops_loops, drops_repeats=drops_repeats, beside=beside
+        )
+        if beside and (self._live["num_taken"] or self._live["num_new_ghosts"]):
+            most = max(int(self._live["num_taken"]), int(self._live["num_new_ghosts"]))
+            self._launch_plain("take_slots_thread_mapped", most)
 
     def go_on(self, inserts: EdgeChanges, deletes: EdgeChanges, spending: Spending) -> StatsLog | None:
         """Go on to the next fixed point; None where it costs too much, or cannot be done."""
-        engine, live = self._engine, self._live
-        nothing = np.zeros_like(self._told_begins)
-        self._set_told(nothing, nothing)
-        cost = self._trim(spending.left // TRIMMING) if self._has_deletes else 0
-        if cost is None:
-            return None
-        parity = engine.superstep & 1
+        engine, live, parity = self._engine, self._live, self._engine.superstep & 1
+        if self._stamp > MOST_STAMP:
+            self._stamps[:] = 0
+            self._stamp = 1
+        live["stamp"], live["most_cost"] = self._stamp, spending.left // TRIMMING
         live["senders"], live["records"] = engine._lease["sent"][parity], engine._lease["records"][parity]
-        found = self._step("mark_among_ranks")
-        facts = self._exchange.gather(
-            np.array(
-                [bool(self.obstacle), self._num_edges, int(found["num_listed"]), int(found["num_sent_edges"])]
-            )
-        )
-        if facts[:, 0].any():
+        live["hubs_left"] = max(0, engine._graph.num_hubs - self._num_hubs)
+        self._is_launched = True
+        self._launch_again()
+        found = self._read()
+        self._is_launched = False
+        everywhere = found["everywhere"]
+        self._stamp += int(found["num_rounds"]) + 1
+        if everywhere["states"] & (_MISSING | _HUBS | _REFUSED):
             self._agree()
             return None
-        self.num_edges_everywhere = int(facts[:, 1].sum())
-        edges = int(facts[:, 3].sum())
+        self.num_edges_everywhere += int(everywhere["num_added"]) - int(everywhere["num_removed"])
+        if everywhere["states"]:
+            return None
+        edges = int(everywhere["num_sent_edges"])
+        cost = int(everywhere["num_rounds"]) * ROUND + int(everywhere["num_read"]) // PULL_GAIN
         if not spending.take(cost + edges):
             return None
         self._changes = bool(found["num_listed"] or edges)
-        if self._has_witnesses and facts[:, 2].any():  # those that are held up lose their numbers
+        if self._has_witnesses and everywhere["num_listed"]:  # those that are held up lose their numbers
             self._has_numbers = False
         if not edges:
             return StatsLog()
@@ -227,94 +283,49 @@ class GpuRankedLiveEngine(GpuLiveEngine):
         self._tell(tells_all=False)
         return stats
 
-    def _trim(self, most_cost: int) -> int | None:
-        """Trim on all ranks; return what it cost together, None where that was too much or cannot be done."""
-        live, rank = self._live, self._exchange.rank
-        live["most_cost"] = most_cost
-        before = np.zeros((self._exchange.size, self._exchange.size), dtype=np.int64)
-        rounds = cost = 0
-        for step in range(1 << 30):
-            if self._stamp > MOST_STAMP:
-                self._stamps[:] = 0
-                self._stamp = 1
-            live["stamp"] = self._stamp
-            found = self._step("trim_among_ranks", np.uint32(step > 0))
-            more = int(found["num_rounds"]) - rounds
-            rounds += more
-            self._stamp += more + 1
-            told = found["num_told"][: self._exchange.size].astype(np.int64)
-            facts = self._exchange.gather(
-                np.array(
-                    [bool(self.obstacle), int(found["is_given_up"]), more, int(found["num_read"]), *told]
-                )
+    def _read(self) -> Any:
+        """Return what a batch came to, after rows of all ranks have been made room for; waits for the device."""
+        if not self._is_launched:
+            return super()._read()
+        found = self._batches.read()
+        while found["everywhere"]["states"] & (_FULL | _REFUSED) == _FULL:
+            if found["is_full"]:
+                self._make_room(found)
+            self._launch_again()
+            found = self._batches.read()
+        if lost := int(found["everywhere"]["lost"]):
+            raise ExchangeError(
+                "it did not come to where ranks meet in time: it hangs, or its process is lost",
+                rank=lost - 1,
+                superstep=self._engine.superstep,
             )
-            if facts[:, 0].any():
-                self._agree()
-                return None
-            cost += (1 + int(facts[:, 2].max())) * ROUND
-            now = facts[:, 4:]
-            if facts[:, 1].any():
-                return None
-            if (now == before).all():
-                self._set_told(np.zeros_like(self._told_begins), now[:, rank])
-                return cost + int(facts[:, 3].sum()) // PULL_GAIN
-            self._set_told(before[:, rank], now[:, rank])
-            before = now
-        raise AssertionError("a vertex is trimmed once")
-
-    def _set_told(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> None:
-        """Let kernels read what each rank has told from one number to another."""
-        begins, live = self._told_begins, self._live
-        live["told_first"][: begins.size], live["told_last"][: begins.size] = begins + first, begins + last
-
-    def _number_together(self) -> None:
-        """Number vertices that have no number, from the fixed point of before and its rows. Collective."""
-        import cupy
-
-        live, exchange = self._live, self._exchange
-        live["batch"] = self._batches.batch
-        if not self._has_numbers or self._next_number > _MOST_NUMBER:
-            self._numbers.fill(_NO_NUMBER)
-            self._has_numbers, self._next_number = True, 1
-        self._engine.wait_for_hosts()  # others clear numbers of ghosts here
-        self._orders.fill(0)
-        before = np.zeros((exchange.size, exchange.size), dtype=np.int64)
-        blocks, step = num_blocks(self._native.gpu, self._num_owned), 0
-        while True:
-            given = live, np.uint32(min(step, 2)), np.uint32(self._next_number)
-            self._rank_kernels["number_among_ranks"].launch(blocks, THREADS, given, cooperative=True)
-            found = cupy.asnumpy(self._orders).view(_ORDERS)[0]
-            told = found["num_told"][: exchange.size].astype(np.int64)
-            facts = exchange.gather(np.array([int(found["next"]), *told]))
-            self._next_number = max(self._next_number, int(facts[:, 0].max()))
-            now = facts[:, 1:]
-            if step and (now == before).all():
-                return
-            self._set_told(before[:, exchange.rank], now[:, exchange.rank])
-            before, step = now, step + 1
-
-    def _step(self, name: str, *given: Any) -> Any:
-        """Launch a kernel of going on, and return what the batch came to so far."""
-        self._step_launched = name, given
-        self._launch_again()
-        found = self._batches.read() if self._is_read else self._read()
-        self._step_launched = None
+        if not self._is_read:
+            self._note_changes(found)
         return found
 
+    def _number_together(self) -> None:
+        """Number vertices that have no number, from the fixed point of before and its rows. Does not wait."""
+        live = self._live
+        live["batch"], live["numbers_anew"] = self._batches.batch, not self._has_numbers
+        self._has_numbers = True
+        blocks = num_blocks(self._native.gpu, self._num_owned)
+        self._rank_kernels["number_among_ranks"].launch(blocks, THREADS, (live,), cooperative=True)
+
     def _launch_again(self) -> None:
-        if self._step_launched is None:
+        if not self._is_launched:
             return
-        name, given = self._step_launched
-        self._live["batch"] = self._batches.batch
-        blocks = num_blocks(self._native.gpu, max(32 * self._size, int(self._live["num_words"]) // 8))
-        self._rank_kernels[name].launch(blocks, THREADS, (self._live, *given), cooperative=True)
+        live = self._live
+        live["batch"] = self._batches.batch
+        blocks = num_blocks(self._native.gpu, max(32 * self._size, int(live["num_words"]) // 8))
+        states = np.uint32(_REFUSED if self.obstacle else 0)
+        self._rank_kernels["go_on_among_ranks"].launch(blocks, THREADS, (live, states), cooperative=True)
 
     def _launch_plain(self, name: str, num_items: int, *given: Any) -> None:
         blocks = num_blocks(self._native.gpu, num_items)
         self._rank_kernels[name].launch(blocks, THREADS, (self._live, *given))
 
     def _tell(self, *, tells_all: bool) -> None:
-        """Write keys to the ranks that have ghosts. Does not wait: others read them after hosts have met."""
+        """Write keys to the ranks that have ghosts. Does not wait: others read them after GPUs have met."""
         self._launch_plain("tell_keys_thread_mapped", self._num_owned, np.uint32(tells_all))
         self._launch_plain("take_keys_thread_mapped", self._num_owned)
 
@@ -363,8 +374,7 @@ class GpuRankedLiveEngine(GpuLiveEngine):
         graph, subgraph = self._engine._graph, self._subgraph
         graph.out_degrees = cupy.maximum(graph.out_degrees, 1)  # who sends to nobody now may get an edge
         graph.kept.clear()
-        self._step_launched = None
-        self._has_deletes = False
+        self._is_launched, self._beside = False, []
         assert subgraph.gids is not None
         assert subgraph.ghost_bounds is not None
         self._lids_by_gid = np.full(subgraph.num_vertices, -1, dtype=np.int32)
@@ -372,6 +382,10 @@ class GpuRankedLiveEngine(GpuLiveEngine):
         self._num_ghosts = np.diff(subgraph.ghost_bounds)
         self._most_ghosts = self._num_ghosts + np.array(graph.numbering.spare)
         self._num_slots = np.array([lids.size for lids in subgraph.halo])
+        self._most_slots = self._num_slots + np.array(graph.numbering.spare)
+        self._have = np.zeros(graph.num_owned, np.min_scalar_type((1 << len(subgraph.halo)) - 1))
+        for rank, lids in enumerate(subgraph.halo):
+            self._have[graph.numbering.lids_on_host[lids]] |= self._have.dtype.type(1 << rank)
         super()._lay_out()
         if self.obstacle:
             return
@@ -400,13 +414,13 @@ class GpuRankedLiveEngine(GpuLiveEngine):
     def _lids_of_given(self) -> None:
         return None
 
-    def _ghost_lids(self, rank: int, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the local ids on the device of some ghosts of a rank's, by their numbers among these."""
+    def _ghost_lids(self, ranks: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the local ids on the device of some ghosts, by their owners and their numbers among theirs."""
         ghosts = self._engine._graph.numbering.ghosts
         assert ghosts is not None
-        hot = ghosts.num_hot[rank]
+        hot = ghosts.num_hot[ranks]
         found: NDArray[np.int64] = np.where(
-            numbers < hot, ghosts.hot[rank] + numbers, ghosts.cold[rank] + numbers - hot
+            numbers < hot, ghosts.hot[ranks] + numbers, ghosts.cold[ranks] + numbers - hot
         )
         return found
 
@@ -422,10 +436,10 @@ class GpuRankedLiveEngine(GpuLiveEngine):
         layout = self._engine.halo_layout()
         self._slots, self._copies, self._bounds = layout.lids, layout.copies, layout.bounds
         self._slot_bounds = cupy.asnumpy(layout.bounds).astype(np.int64)
-        self._told_begins = ghosts.listed[:-1].astype(np.int64)
         listed = 4 * max(1, int(ghosts.listed[-1]))
         of_numbers = (0, 0) if self._adds else (4 * n, listed)
-        sizes = [n * key.itemsize, n * key.itemsize, n, listed, *of_numbers]
+        facts = 2 * exchange.size * 2 * _FACTS.itemsize  # by turns, 64 bits a half
+        sizes = [n * key.itemsize, n * key.itemsize, n, listed, *of_numbers, facts]
         offsets = np.cumsum([0, *(-(-size // 256) * 256 for size in sizes)]).tolist()
         buffers = self._key_buffers
         buffers.make(offsets[-1], exchange)
@@ -434,17 +448,25 @@ class GpuRankedLiveEngine(GpuLiveEngine):
             array_at(buffers.own.data + at, size // kind.itemsize, kind)
             for at, size, kind in zip(offsets, sizes, kinds, strict=False)
         )
+        at = buffers.own.data + offsets[-2]
+        array_at(at, facts, np.dtype(np.uint8)).fill(0)
+        cupy.cuda.get_current_stream().synchronize()  # before others may write there
         begins = np.stack([ghosts.num_hot, ghosts.hot[:-1], ghosts.cold[:-1], ghosts.listed[:-1]], axis=1)
         gathered = exchange.gather(np.array([*offsets[:-1], *begins.ravel()], dtype=np.int64))
         there = np.zeros(exchange.size, dtype=_THERE)
-        for part, address, row in zip(there, buffers.addresses, gathered, strict=True):
+        meetings = np.zeros((), dtype=_MEETINGS)
+        meetings["told_begins"][: exchange.size] = ghosts.listed[:-1]
+        meetings["timeout"] = self._engine._lease["halo"]["timeout"]
+        for rank, (part, address, row) in enumerate(zip(there, buffers.addresses, gathered, strict=True)):
             for name, at in zip(_ARRAYS, row.tolist(), strict=False):
                 part[name] = address + at
-            *lids, first_listed = row[len(_ARRAYS) :].reshape(exchange.size, 4)[exchange.rank].tolist()
+            meetings["there"][rank] = address + int(row[len(_ARRAYS)])
+            *lids, first_listed = row[len(_ARRAYS) + 1 :].reshape(exchange.size, 4)[exchange.rank].tolist()
             part["num_hot"], part["first_hot"], part["first_cold"] = lids
             part["told"] += 4 * first_listed
             part["told_numbers"] += 4 * first_listed
         self._there = cupy.asarray(there.view(np.uint8))
+        self._meetings = cupy.asarray(np.frombuffer(meetings.tobytes(), np.uint8))
 
     def _fill_live(self) -> None:
         super()._fill_live()
@@ -452,10 +474,28 @@ class GpuRankedLiveEngine(GpuLiveEngine):
         for name, array in (
             ("keys", self._all_keys), ("ghosts_there", self._there), ("slot_bounds", self._bounds),
             ("slots", self._slots), ("copies", self._copies), ("told", self._told),
-            ("told_numbers", self._told_numbers),
+            ("told_numbers", self._told_numbers), ("meetings", self._meetings),
         ):  # fmt: skip
             live[name] = array.data.ptr
         live["num_ranks"], live["rank"] = exchange.size, exchange.rank
+        live["num_lids"] = self._engine._graph.num_lids
+        narrow = self._engine._variant.compiled.defines["SIGPS_ID"] == "int32_t"
+        ids = self._engine._graph.numbering.ids(narrow=narrow)
+        live["narrow_ids" if narrow else "wide_ids"] = ids.data.ptr
+
+
+def _numbered(
+    ranks: NDArray[np.int64], before: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the number of each entry among those of its rank, behind those of before; and how many there are then.
+
+    Args:
+        ranks: [entries], ascending.
+        before: [ranks] how many there were.
+    """
+    counts = np.bincount(ranks, minlength=before.size)
+    firsts = before - np.concatenate(([0], np.cumsum(counts)[:-1]))
+    return firsts[ranks] + np.arange(ranks.size), before + counts
 
 
 @functools.cache
@@ -468,8 +508,7 @@ def _kernels(
     macros = live_macros(key, weight, takes_min, has_column, adds, 0)
     module = Module(link_kernel("live_ranks", gpu.arch, macros))
     names = (
-        "trim_among_ranks",
-        "mark_among_ranks",
+        "go_on_among_ranks",
         "tell_keys_thread_mapped",
         "take_slots_thread_mapped",
         "take_keys_thread_mapped",

@@ -49,6 +49,18 @@ constexpr unsigned long long FREE = ~0ull;   // of a table
 constexpr uint32_t DELETES = 0, INSERTS = 2; // of counters of touched rows
 constexpr uint32_t MOVED_SLACK = 8, MOVED_ROOM = 4; // room of a row that moves
 
+// What ranks told each other when they met last, of all of them together.
+struct Everywhere {
+  uint32_t states; // bits of State that some rank has
+  uint32_t lost;   // 1 + a rank that did not come in time; 0: all came
+  uint32_t num_rounds;
+  uint32_t num_listed;
+  uint32_t num_added, num_removed; // edges
+  uint32_t next;                   // above all numbers
+  uint32_t has_told;               // whether ghosts were told of since they met
+  unsigned long long num_read, num_sent_edges;
+};
+
 // What a batch came to. It begins with zeros, but for num_used, and a barrier
 // that is not in use.
 struct LiveCounts {
@@ -75,6 +87,7 @@ struct LiveCounts {
   uint32_t of_step[3], next_level[3];
   unsigned long long step_edges[3];
   uint32_t num_told[MOST_RANKS]; // trimmed vertices, by rank that has ghosts
+  Everywhere everywhere;
   Barrier barrier;
 };
 

@@ -7,6 +7,12 @@
 
 namespace sigps {
 
+__device__ inline uint64_t nanoseconds() {
+  uint64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+
 // Waiting threads poll one cache line; arriving ones write another.
 struct Barrier {
   alignas(128) uint32_t arrived;

@@ -5,27 +5,10 @@
 
 #pragma once
 
+#include "all_gpus.cuh"
 #include "publish.cuh"
 
 namespace sigps {
-
-__device__ inline void store_relaxed_to_all(uint64_t *at, uint64_t value) {
-  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(at), "l"(value)
-               : "memory");
-}
-
-__device__ inline void fence_for_all() {
-  asm volatile("fence.acq_rel.sys;" ::: "memory");
-}
-
-__device__ inline uint64_t load_acquire_from_all(const uint64_t *at) {
-  uint64_t value;
-  asm volatile("ld.acquire.sys.global.u64 %0, [%1];"
-               : "=l"(value)
-               : "l"(at)
-               : "memory");
-  return value;
-}
 
 // Makes this block's writes visible to other GPUs, after the next barrier of
 // all blocks.

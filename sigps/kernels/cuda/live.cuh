@@ -31,9 +31,10 @@ __device__ void reset_listed(const Live &live, uint32_t count) {
 
 // The same of ghosts that their owners gave theirs back.
 __device__ void reset_told(const Live &live) {
+  const Meetings &meetings = *live.meetings;
   for (uint32_t rank = 0; rank < live.num_ranks; rank++)
-    for (uint32_t k = live.told_first[rank] + first_thread();
-         k < live.told_last[rank]; k += num_threads()) {
+    for (uint32_t k = meetings.told_begins[rank] + first_thread();
+         k < meetings.told_last[rank]; k += num_threads()) {
       uint32_t ghost = live.told[k];
       live.keys[ghost] = first_key_of(live, ghost);
       live.fates[ghost] = UNSEEN;

@@ -1,98 +1,152 @@
 // What `live.cu` has for a monotone program on one GPU, for several that write
 // into each other's memory (engine/gpu/live_ranks.py): each has the rows of its
-// own vertices, and the keys of others as ghosts. Hosts meet between launches;
-// what is written into another rank's memory is read there after that.
+// own vertices, and the keys of others as ghosts. Ranks meet within launches
+// (meeting.cuh); what is written into another's memory is read there after
+// that.
 //
 // Schedule: kernels `..._among_ranks` are cooperative launches, of phases with
-// a barrier between.
+// a barrier between, of all ranks at once.
 //
 // Macros: those of `trimming.cuh`.
 
 #include "live.cuh"
+#include "meeting.cuh"
 
 using namespace sigps;
 
-// On several ranks, in the place of `begin_again`: trims until this rank finds
-// nothing more, first what deleted edges held up, then, as long as any rank
-// trimmed vertices that others have as ghosts, what such ghosts held up. `told`
-// is those of the launch before.
-extern "C" __global__ void __launch_bounds__(256, 4)
-    trim_among_ranks(const __grid_constant__ Live live, uint32_t goes_on) {
-  const Batch &batch = live.batch;
-  LiveCounts *counts = batch.counts;
-  if (counts->missing || counts->is_full)
-    return;
-  uint32_t generation = load_acquire(&counts->barrier.generation);
-  const ChangingRows &incoming = batch.sides[batch.num_sides - 1];
-  if (goes_on)
-    trim_on(live, incoming, generation);
-  else
-    trim(live, incoming, generation);
+// What this rank tells when ranks meet; `states`: those that the host gives.
+__device__ static RankFacts facts_of(const Live &live, uint32_t states) {
+  const LiveCounts &counts = *live.batch.counts;
+  RankFacts facts{};
+  facts.states = states;
+  if (counts.is_full)
+    facts.states |= FULL;
+  if (counts.missing)
+    facts.states |= MISSING;
+  if (counts.is_given_up)
+    facts.states |= GIVEN_UP;
+  if (counts.more_hubs > live.hubs_left + counts.fewer_hubs)
+    facts.states |= HUBS;
+  facts.num_rounds = counts.num_rounds;
+  facts.num_listed = counts.num_listed;
+  facts.num_added = counts.num_added;
+  facts.num_removed = counts.num_removed[0];
+  facts.num_read = counts.num_read;
+  facts.num_sent_edges = counts.num_sent_edges;
+  for (uint32_t rank = 0; rank < live.num_ranks; rank++)
+    facts.num_told[rank] = counts.num_told[rank];
+  return facts;
 }
 
-// Then gives states back, and marks who is to send to vertices of this rank,
-// ghosts among them: these need not be told, since others have read what they
-// send. `told` is all of the batch.
+// In the place of `begin_again`: each rank trims until it finds nothing more,
+// first what deleted edges held up, then what ghosts held up that their owners
+// trimmed, until nobody has any. Then states are given back, and who is to send
+// to vertices of this rank is marked, ghosts among them: these need not be
+// told, since others have read what they send. Where one rank has a reason not
+// to go on, `everywhere` has it, and nothing is marked.
 extern "C" __global__ void __launch_bounds__(256, 4)
-    mark_among_ranks(const __grid_constant__ Live live) {
+    go_on_among_ranks(const __grid_constant__ Live live, uint32_t states) {
   const Batch &batch = live.batch;
   LiveCounts *counts = batch.counts;
-  if (counts->missing || counts->is_full)
-    return;
+  Everywhere &all = counts->everywhere;
   uint32_t generation = load_acquire(&counts->barrier.generation);
+  const ChangingRows &incoming = batch.sides[batch.num_sides - 1];
+  auto facts = [&] { return facts_of(live, states); };
+  // Then others' keys and those of new ghosts are here.
+  if (!meet(live, counts->barrier, generation, all, facts) || all.states)
+    return;
+  uint32_t num_rounds = 0;
+  if (live.has_deletes) {
+    trim(live, incoming, generation);
+    for (;;) {
+      if (!meet(live, counts->barrier, generation, all, facts) || all.states)
+        return;
+      num_rounds += 1 + all.num_rounds;
+      if (!all.has_told)
+        break;
+      trim_on(live, incoming, generation);
+    }
+  }
   for (uint32_t i = first_thread(); i < live.num_words; i += num_threads())
     live.senders[i] = 0;
   reset_listed(live, counts->num_listed);
   reset_told(live);
   wait_for_all(&counts->barrier, generation);
-  unsigned long long edges =
-      mark_sources(live, batch.sides[batch.num_sides - 1], counts->num_listed);
+  unsigned long long edges = mark_sources(live, incoming, counts->num_listed);
   edges += mark_improving(live);
   edges = sum_of_warp(edges);
   if (lane() == 0 && edges != 0)
     atomicAdd(&counts->num_sent_edges, edges);
+  meet(live, counts->barrier, generation, all, facts);
+  if (first_thread() == 0)
+    all.num_rounds = num_rounds;
 }
 
-// On several ranks, in the place of `find_numbers`: lists vertices that have no
-// number (step 0), numbers what it can of them (1), and numbers on from ghosts
-// that their owners numbered in the launch before (2), as long as there are
-// any. `next` is above all numbers of all ranks, and then in `orders`.
+// In the place of `find_numbers`, before rows change: lists vertices that have
+// no number, numbers what it can of them, and numbers on from ghosts that their
+// owners numbered, until nobody has any.
 extern "C" __global__ void __launch_bounds__(256, 4)
-    number_among_ranks(const __grid_constant__ Live live, uint32_t step,
-                       uint32_t next) {
+    number_among_ranks(const __grid_constant__ Live live) {
   if (SIGPS_ADDS)
     return;
   Orders *orders = live.orders;
+  Meetings &meetings = *live.meetings;
+  Everywhere &all = meetings.everywhere;
   const Batch &batch = live.batch;
   uint32_t generation = load_acquire(&orders->barrier.generation);
-  if (step == 0) {
-    for (uint32_t v = first_thread(); v < live.num_rows; v += num_threads()) {
-      if (live.numbers[v] != NO_NUMBER)
-        continue;
-      live.listed[atomicAdd(&orders->num_listed, 1u)] = v;
-      for_ghosts_of(live, v,
-                    [&](uint32_t, const GhostsThere &there, uint32_t lid) {
-                      there.numbers[lid] = NO_NUMBER;
-                    });
-    }
-    return;
-  }
-  uint32_t first = step == 1 ? 0 : orders->num_queued;
-  if (step == 1) {
-    begin_numbers(live, batch.sides[batch.num_sides - 1], next);
-  } else {
+  bool anew = live.numbers_anew || orders->next > MOST_NUMBER;
+  uint32_t next = anew ? 1 : orders->next;
+  auto facts = [&] {
+    RankFacts facts{};
+    facts.next = next;
     for (uint32_t rank = 0; rank < live.num_ranks; rank++)
-      for (uint32_t k = live.told_first[rank] + first_thread();
-           k < live.told_last[rank]; k += num_threads())
+      facts.num_told[rank] = orders->num_told[rank];
+    return facts;
+  };
+  if (!meet(live, orders->barrier, generation, all, facts))
+    return; // nobody reads numbers any more
+  for (uint32_t v = first_thread(); v < live.num_lids; v += num_threads()) {
+    if (anew)
+      live.numbers[v] = NO_NUMBER;
+    else if (v >= live.num_rows || live.numbers[v] != NO_NUMBER)
+      continue;
+    if (v >= live.num_rows)
+      continue;
+    live.listed[atomicAdd(&orders->num_listed, 1u)] = v;
+    for_ghosts_of(live, v,
+                  [&](uint32_t, const GhostsThere &there, uint32_t lid) {
+                    there.numbers[lid] = NO_NUMBER;
+                  });
+  }
+  if (!meet(live, orders->barrier, generation, all, facts))
+    return;
+  begin_numbers(live, batch.sides[batch.num_sides - 1], next);
+  next = number_on(live, 0, next, generation);
+  for (;;) {
+    if (!meet(live, orders->barrier, generation, all, facts))
+      return;
+    next = all.next;
+    if (!all.has_told)
+      break;
+    uint32_t first = orders->num_queued;
+    for (uint32_t rank = 0; rank < live.num_ranks; rank++)
+      for (uint32_t k = meetings.told_first[rank] + first_thread();
+           k < meetings.told_last[rank]; k += num_threads())
         live.numbers[live.told[k]] = live.told_numbers[k];
     wait_for_all(&orders->barrier, generation); // all know where it begins
     for (uint32_t rank = 0; rank < live.num_ranks; rank++)
-      number_neighbours(live, batch.sides[0], live.told + live.told_first[rank],
-                        live.told_last[rank] - live.told_first[rank], next);
+      number_neighbours(live, batch.sides[0],
+                        live.told + meetings.told_first[rank],
+                        meetings.told_last[rank] - meetings.told_first[rank],
+                        next);
+    next = number_on(live, first, next, generation);
   }
-  next = number_on(live, first, next, generation);
-  if (first_thread() == 0)
-    orders->next = next;
+  if (first_thread() != 0)
+    return;
+  orders->next = next;
+  orders->num_listed = orders->num_queued = 0;
+  for (uint32_t rank = 0; rank < live.num_ranks; rank++)
+    orders->num_told[rank] = 0;
 }
 
 // Tells the other ranks the keys of vertices that they have as ghosts, where
@@ -121,14 +175,11 @@ extern "C" __global__ void __launch_bounds__(256)
 }
 
 // Gives vertices slots for ranks that have them as ghosts from now on, and
-// tells these their keys.
-//
-//   taken, vertices: [count]
+// tells these their keys; and new ghosts here the ids that compute() sees.
 extern "C" __global__ void __launch_bounds__(256)
-    take_slots_thread_mapped(const __grid_constant__ Live live, uint32_t count,
-                             const uint32_t *taken, const uint32_t *vertices) {
-  for (uint32_t k = first_thread(); k < count; k += num_threads()) {
-    uint32_t slot = taken[k], v = vertices[k], rank = 0;
+    take_slots_thread_mapped(const __grid_constant__ Live live) {
+  for (uint32_t k = first_thread(); k < live.num_taken; k += num_threads()) {
+    uint32_t slot = live.slots_taken[k], v = live.vertices[k], rank = 0;
     while (live.slot_bounds[rank + 1] <= slot)
       rank++;
     uint32_t place = rank < live.rank ? rank : rank - 1;
@@ -141,6 +192,14 @@ extern "C" __global__ void __launch_bounds__(256)
     there.sent[lid] = live.sent[v];
     if (!SIGPS_ADDS)
       there.numbers[lid] = live.numbers[v];
+  }
+  for (uint32_t k = first_thread(); k < live.num_new_ghosts;
+       k += num_threads()) {
+    uint32_t ghost = live.new_ghosts[k];
+    if (live.narrow_ids != nullptr)
+      live.narrow_ids[ghost] = int32_t(live.new_ids[k]);
+    else
+      live.wide_ids[ghost] = live.new_ids[k];
   }
 }
 

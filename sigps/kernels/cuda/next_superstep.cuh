@@ -6,12 +6,6 @@
 
 namespace sigps {
 
-__device__ inline uint64_t nanoseconds() {
-  uint64_t now;
-  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-  return now;
-}
-
 __device__ inline bool lacks_capacity(const Lease &lease) {
   return SIGPS_DIRECT && *lease.in.num_direct > lease.in.direct_capacity;
 }

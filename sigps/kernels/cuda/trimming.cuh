@@ -50,6 +50,36 @@ struct GhostsThere {
   uint32_t num_hot, first_hot, first_cold; // as of Peer
 };
 
+// Why ranks do not go on from where they met: none may, if one has a reason.
+enum State : uint32_t {
+  FULL = 1,     // rows are to be made room for
+  MISSING = 2,  // an edge that was deleted is not there
+  HUBS = 4,     // more vertices are hubs than there is room for
+  REFUSED = 8,  // the host has an obstacle
+  GIVEN_UP = 16 // it costs too much
+};
+
+// What a rank tells all when they meet.
+struct RankFacts {
+  uint32_t states, num_rounds, num_listed, num_added, num_removed, next;
+  unsigned long long num_read, num_sent_edges;
+  uint32_t num_told[MOST_RANKS];
+};
+
+// Where ranks meet within launches (meeting.cuh).
+struct Meetings {
+  uint64_t *there[MOST_RANKS]; // [2, ranks, halves of facts] in each rank's
+                               // memory: by turns, who told, and what
+  unsigned long long timeout;  // nanoseconds
+  uint32_t number;             // of meetings
+  uint32_t num_told;           // by all ranks
+  uint32_t told_begins[MOST_RANKS]; // in `told` of Live
+  uint32_t told_first[MOST_RANKS], told_last[MOST_RANKS]; // since they met
+  uint32_t num_rounds[MOST_RANKS];
+  Everywhere everywhere; // where there is no batch
+  RankFacts of_ranks[MOST_RANKS];
+};
+
 // States, and what a program goes on with. keys, first: now, and after
 // superstep 0. Where there are other ranks, rows of out-edges, keys, those of
 // superstep 0, sent and fates are of ghosts, too.
@@ -84,10 +114,21 @@ struct Live {
   const uint32_t *slot_bounds;     // [ranks + 1]
   uint32_t *slots;                 // vertices, or NOT_FOUND
   uint32_t *copies;                // [rows, ranks - 1] slots, or NOT_FOUND
-  const uint32_t *told; // ghosts that their owners trimmed, or numbered; of
-  const uint32_t *told_numbers; // each rank from the first to the last
-  uint32_t told_first[MOST_RANKS], told_last[MOST_RANKS];
+  const uint32_t *told;         // ghosts that their owners trimmed, or gave
+  const uint32_t *told_numbers; // these numbers; where, `meetings` has
+  Meetings *meetings;
   uint32_t num_ranks, rank; // 0: there are no others
+  uint32_t num_lids;        // vertices and places for ghosts
+  uint32_t has_deletes;     // whether some rank has
+  uint32_t hubs_left;       // so many more vertices may become hubs
+  // Vertices that become ghosts: `vertices` of this rank take `slots_taken`;
+  // `new_ghosts` here get ids that compute() sees.
+  uint32_t num_taken, num_new_ghosts;
+  const uint32_t *slots_taken, *vertices; // [taken]
+  const uint32_t *new_ghosts;             // [new ghosts]
+  const int64_t *new_ids;
+  int32_t *narrow_ids; // [lids] one of the two
+  int64_t *wide_ids;
 };
 
 __device__ inline bool is_better(Key a, Key b) {
@@ -320,21 +361,21 @@ __device__ uint32_t trim_from(const Live &live, const ChangingRows &incoming,
                               uint32_t &generation, Begin begin) {
   LiveCounts *counts = live.batch.counts;
   bool clears = first_thread() == 0;
-  uint32_t before = counts->num_rounds; // of the launches before
-  begin();
+  uint32_t round = counts->num_rounds; // those of before ranks met
+  begin(round);
   wait_for_all(&counts->barrier, generation);
-  for (uint32_t round = 0;; round++) {
+  for (;; round++) {
     uint32_t num_queued = counts->num_queued[round & 1];
     if (num_queued == 0)
       return counts->num_listed;
     judge(live, incoming, round, num_queued);
     wait_for_all(&counts->barrier, generation);
-    bool is_spent = (before + round + 1) * live.cost_of_round +
+    bool is_spent = (round + 1) * live.cost_of_round +
                         counts->num_read / live.edges_of_message >
                     live.most_cost;
     uint32_t num_expanding = counts->num_expanding[round & 1];
     if (clears) {
-      counts->num_rounds = before + round + 1;
+      counts->num_rounds = round + 1;
       counts->is_given_up = is_spent;
       counts->num_queued[round & 1] = 0;
       counts->num_expanding[(round + 1) & 1] = 0;
@@ -350,19 +391,19 @@ __device__ uint32_t trim_from(const Live &live, const ChangingRows &incoming,
 // The same of what deleted edges held up.
 __device__ uint32_t trim(const Live &live, const ChangingRows &incoming,
                          uint32_t &generation) {
-  return trim_from(live, incoming, generation, [&] { find_tight(live); });
+  return trim_from(live, incoming, generation,
+                   [&](uint32_t) { find_tight(live); });
 }
 
-// The same of what ghosts held up that their owners trimmed.
+// The same of what ghosts held up that their owners trimmed before ranks met.
 __device__ uint32_t trim_on(const Live &live, const ChangingRows &incoming,
                             uint32_t &generation) {
-  return trim_from(live, incoming, generation, [&] {
-    LiveCounts *counts = live.batch.counts;
-    if (first_thread() == 0)
-      counts->num_expanding[0] = counts->num_expanding[1] = 0;
-    for (uint32_t rank = 0; rank < live.num_ranks; rank++) // for round 0
-      expand(live, live.batch.sides[0], ~0u, live.told + live.told_first[rank],
-             live.told_last[rank] - live.told_first[rank], true);
+  const Meetings &meetings = *live.meetings;
+  return trim_from(live, incoming, generation, [&](uint32_t round) {
+    for (uint32_t rank = 0; rank < live.num_ranks; rank++)
+      expand(live, live.batch.sides[0], round - 1,
+             live.told + meetings.told_first[rank],
+             meetings.told_last[rank] - meetings.told_first[rank], true);
   });
 }
 

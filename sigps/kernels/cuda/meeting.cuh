@@ -1,0 +1,99 @@
+// Where ranks meet within a launch, each in a cooperative one of its own GPU:
+// what any of them wrote before, into the memory of others too, is there when
+// it is over, and each knows some numbers of all. The host takes no part.
+//
+// A number crosses as halves of 32 bits, beside which stands the number of the
+// meeting, so none needs a flag. They have two places by turns: nobody comes to
+// the meeting after next before all have left this one.
+
+#pragma once
+
+#include "all_gpus.cuh"
+#include "trimming.cuh"
+
+namespace sigps {
+namespace {
+
+constexpr uint32_t FACT_HALVES = sizeof(RankFacts) / 4;
+
+// Adds up what ranks told. By one thread.
+__device__ void add_up(const Live &live, Everywhere &all) {
+  Meetings &meetings = *live.meetings;
+  uint32_t num_told = 0;
+  all.states = all.num_rounds = all.num_listed = all.next = 0;
+  all.num_added = all.num_removed = 0;
+  all.num_read = all.num_sent_edges = 0;
+  for (uint32_t rank = 0; rank < live.num_ranks; rank++) {
+    const RankFacts &facts = meetings.of_ranks[rank];
+    all.states |= facts.states;
+    all.num_rounds =
+        max(all.num_rounds, facts.num_rounds - meetings.num_rounds[rank]);
+    meetings.num_rounds[rank] = facts.num_rounds;
+    all.num_listed += facts.num_listed;
+    all.next = max(all.next, facts.next);
+    all.num_added += facts.num_added;
+    all.num_removed += facts.num_removed;
+    all.num_read += facts.num_read;
+    all.num_sent_edges += facts.num_sent_edges;
+    for (uint32_t to = 0; to < live.num_ranks; to++)
+      num_told += facts.num_told[to];
+    meetings.told_first[rank] = meetings.told_last[rank];
+    meetings.told_last[rank] =
+        meetings.told_begins[rank] + facts.num_told[live.rank];
+  }
+  all.has_told = num_told != meetings.num_told;
+  meetings.num_told = num_told;
+}
+
+// Waits for all blocks of all ranks. `all`: in the memory of this GPU; its
+// `num_rounds` are those since they met last, of the rank that had most.
+// `facts()` is what this rank tells, by one thread. Returns whether all came in
+// time.
+template <class Facts>
+__device__ bool meet(const Live &live, Barrier &barrier, uint32_t &generation,
+                     Everywhere &all, Facts facts) {
+  __shared__ RankFacts mine;
+  Meetings &meetings = *live.meetings;
+  __syncthreads();
+  if (threadIdx.x == 0)
+    fence_for_all(); // what this block wrote into the memory of others
+  wait_for_all(&barrier, generation, [&] {
+    uint32_t count = live.num_ranks * FACT_HALVES, number = meetings.number;
+    uint32_t place = (number & 1) * count;
+    if (threadIdx.x == 0) {
+      mine = facts();
+      all.lost = 0;
+    }
+    __syncthreads();
+    fence_for_all();
+    for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
+      uint32_t rank = i / FACT_HALVES, half = i % FACT_HALVES;
+      uint32_t value = reinterpret_cast<const uint32_t *>(&mine)[half];
+      store_relaxed_to_all(meetings.there[rank] + place +
+                               live.rank * FACT_HALVES + half,
+                           uint64_t(number + 1) << 32 | value);
+    }
+    uint64_t began = nanoseconds();
+    for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
+      uint32_t rank = i / FACT_HALVES, half = i % FACT_HALVES;
+      const uint64_t *at = meetings.there[live.rank] + place + i;
+      uint64_t found;
+      while (found = load_acquire_from_all(at), found >> 32 != number + 1)
+        if (nanoseconds() - began > meetings.timeout) {
+          all.lost = 1 + rank;
+          break;
+        }
+      reinterpret_cast<uint32_t *>(&meetings.of_ranks[rank])[half] =
+          uint32_t(found);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      add_up(live, all);
+      meetings.number = number + 1;
+    }
+  });
+  return all.lost == 0;
+}
+
+} // namespace
+} // namespace sigps
