@@ -190,10 +190,10 @@ class GpuRankedRun(OnRanks):
         """Return whether all ranks have room for a batch's ghosts; raise where one has an error. Collective."""
         group = self._graph.group
         facts = np.array([error is not None, named is not None and named.ghosts is None], dtype=np.int64)
-        found = np.stack(group.all_gather_array(facts)).any(axis=0)
-        if found[0]:
+        failures, without_room = np.sum(group.all_gather_array(facts), axis=0).tolist()
+        if failures:
             raise_together(error, group)
-        return not found[1]
+        return not without_room
 
     def _follow(self, newer: Graph, batch: _Named | None, guard: Guard) -> str:
         from sigps.engine.cpu.following import EdgeChanges
@@ -341,7 +341,8 @@ class GpuRankedRun(OnRanks):
 
     def _part(self, stats: StatsLog, fields: Mapping[str, NDArray[Any]]) -> Result:
         """Return a result of this rank's part."""
-        part = RankResult(self._subgraph, _Left(fields, self._live.aggregates), (), "converged", stats)
+        left: Any = _Left(fields, self._live.aggregates)
+        part = RankResult(self._subgraph, left, (), "converged", stats)
         device = self._made.executable.spec.device
         return collect(part, self._made.program, self._graph, device, gather=False)
 

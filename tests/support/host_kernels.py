@@ -100,7 +100,11 @@ def host_kernels(
     `meet`: those of ranks that are threads run at once, since they wait for each other.
     """
     given = file, tuple(sorted((macros | {"SIGPS_THREADS": str(threads)}).items()))
-    launch: Any = functools.partial(_at_once, _copies(*given)) if meet else functools.partial(launcher, _library(*given))
+    launch: Any = (
+        functools.partial(_at_once, _copies(*given))
+        if meet
+        else functools.partial(launcher, _library(*given))
+    )
     return {name: SimpleNamespace(launch=launch(name)) for name in kernels_of(text_of(f"{file}.cu"))}
 
 

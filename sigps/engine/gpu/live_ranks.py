@@ -149,7 +149,9 @@ class GpuRankedLiveEngine(GpuLiveEngine):
         found = found[self._lids_by_gid[found] < 0]
         if found.size:
             of_rank, gids = np.divmod(distinct(self._owner_of(found) * np.int64(n) + found), n)
-            if (self._num_ghosts + np.bincount(of_rank, minlength=self._num_ghosts.size) > self._most_ghosts).any():
+            if (
+                self._num_ghosts + np.bincount(of_rank, minlength=self._num_ghosts.size) > self._most_ghosts
+            ).any():
                 return None
         here = crosses & (owners == rank)
         lids, to = self._lids_by_gid[sources[here]], ranks[here]
@@ -158,7 +160,9 @@ class GpuRankedLiveEngine(GpuLiveEngine):
             pairs = distinct(to[has_none] * np.int64(n) + sources[here][has_none])
             at_rank, vertices = np.divmod(pairs, n)
             own = self._lids_by_gid[vertices].astype(np.int64)
-            if (self._num_slots + np.bincount(at_rank, minlength=self._num_slots.size) > self._most_slots).any():
+            if (
+                self._num_slots + np.bincount(at_rank, minlength=self._num_slots.size) > self._most_slots
+            ).any():
                 return None
         return NewGhosts(of_rank, gids, at_rank, own)
 

@@ -135,10 +135,9 @@ extern "C" __global__ void __launch_bounds__(256, 4)
         live.numbers[live.told[k]] = live.told_numbers[k];
     wait_for_all(&orders->barrier, generation); // all know where it begins
     for (uint32_t rank = 0; rank < live.num_ranks; rank++)
-      number_neighbours(live, batch.sides[0],
-                        live.told + meetings.told_first[rank],
-                        meetings.told_last[rank] - meetings.told_first[rank],
-                        next);
+      number_neighbours(
+          live, batch.sides[0], live.told + meetings.told_first[rank],
+          meetings.told_last[rank] - meetings.told_first[rank], next);
     next = number_on(live, first, next, generation);
   }
   if (first_thread() != 0)

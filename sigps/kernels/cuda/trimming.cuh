@@ -73,7 +73,7 @@ struct Meetings {
   unsigned long long timeout;  // nanoseconds
   uint32_t number;             // of meetings
   uint32_t num_told;           // by all ranks
-  uint32_t told_begins[MOST_RANKS]; // in `told` of Live
+  uint32_t told_begins[MOST_RANKS];                       // in `told` of Live
   uint32_t told_first[MOST_RANKS], told_last[MOST_RANKS]; // since they met
   uint32_t num_rounds[MOST_RANKS];
   Everywhere everywhere; // where there is no batch
@@ -114,8 +114,8 @@ struct Live {
   const uint32_t *slot_bounds;     // [ranks + 1]
   uint32_t *slots;                 // vertices, or NOT_FOUND
   uint32_t *copies;                // [rows, ranks - 1] slots, or NOT_FOUND
-  const uint32_t *told;         // ghosts that their owners trimmed, or gave
-  const uint32_t *told_numbers; // these numbers; where, `meetings` has
+  const uint32_t *told;            // ghosts that their owners trimmed, or gave
+  const uint32_t *told_numbers;    // these numbers; where, `meetings` has
   Meetings *meetings;
   uint32_t num_ranks, rank; // 0: there are no others
   uint32_t num_lids;        // vertices and places for ghosts
