@@ -21,10 +21,20 @@ import sigps
 from sigps import Graph, Updates, Vertex
 from sigps.apps import BFS, SSSP, WCC
 from sigps.device.linking import link_kernel
-from sigps.engine.gpu import edited_rows, following, live, live_ranks, numbering, peer_buffers, placement
-from sigps.errors import DeviceError
+from sigps.engine.gpu import (
+    edited_rows,
+    following,
+    live,
+    live_ranks,
+    numbering,
+    peer_buffers,
+    peers,
+    placement,
+)
+from sigps.errors import DeviceError, SigpsError
 from sigps.graph.later import LaterGraph
 from sigps.job import guard
+from sigps.job.stream import Stream
 
 FIELDS = {"SSSP": "distance", "WCC": "component", "BFS": "level", "Joined": "component"}
 
@@ -443,6 +453,31 @@ def test_streams_one_after_another_take_the_same_memory(ranks: int) -> None:
             SSSP(source=0), chain(30), [Updates(([0], [9], [1.0]))], ranks, guard="incremental"
         )
         assert [path for path, _ in told] == ["incremental"]
+
+
+def test_a_rank_that_does_not_come_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another rank's kernel waits for it as long as kernels wait."""
+    ranks = use_ranks(monkeypatch, 2)
+    monkeypatch.setattr(peers, "_LONGEST_WAIT", 1.0)
+    monkeypatch.setattr(Stream, "_forget", lambda stream, live, why: None)
+    follow = live_ranks.GpuRankedLiveEngine.follow_batch
+
+    def fails_on_rank_1(engine: Any, *given: Any, **more: Any) -> None:
+        if engine._exchange.rank == 1:
+            raise DeviceError("the GPU has 0 bytes free", rank=1)
+        follow(engine, *given, **more)
+
+    def of(group: ThreadGroup) -> str:
+        how: dict[str, Any] = {"device": "cuda", "transport": "peer", "guard": "incremental"}
+        with sigps.stream(SSSP(source=0), chain(9)(group=group), asynchronous=False, **how) as live:
+            monkeypatch.setattr(live_ranks.GpuRankedLiveEngine, "follow_batch", fails_on_rank_1)
+            with pytest.raises(SigpsError) as raised:
+                live.apply(inserts=([0], [5], [1.0]))
+        return str(raised.value)
+
+    found = run_ranks(ranks, of)
+    assert "rank 1" in found[0]
+    assert "did not come to where ranks meet in time" in found[0]
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
