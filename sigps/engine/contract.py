@@ -464,6 +464,10 @@ class EngineSpec(ABC):
         """
         return {}
 
+    def bytes_of_values(self, program: VertexProgram, num_edges: int) -> tuple[int, ...]:
+        """Return the bytes of arrays of values on edges that stream, each of which may be on the device or its host."""
+        return ()
+
     def room(
         self,
         program: VertexProgram,

@@ -37,9 +37,10 @@ class Streaming:
     Attributes:
         resident: Bytes of a rank by purpose.
         cached: Bytes of unpacked edges that are kept beside them.
-        values: Bytes of values on edges, and of those that wait for other ends, that are kept beside them.
-        spilled: Bytes of the others at most, which are in files.
+        values: Bytes of values on edges, and of those that wait for other ends or where these are, kept beside them.
+        spilled: Bytes of the others at most, which are in files; of a GPU in memory of its host.
         room_on_edges: What the run may keep of them in memory; None for no limit.
+        where_spilled: Where the others are, in words.
         streamed: Packed bytes that a superstep reads in which all edges matter.
         arcs: Edges that are unpacked then.
         rows: Their rows.
@@ -59,6 +60,7 @@ class Streaming:
     values: int = 0
     spilled: int = 0
     room_on_edges: int | None = None
+    where_spilled: str = "in files"
 
     def __str__(self) -> str:
         resident, cached, streamed = map(
@@ -67,7 +69,11 @@ class Streaming:
         on_edges = ""
         if self.values or self.spilled:
             on_edges = f", {bytes_text(self.values)} of values on edges"
-            on_edges += f" and at most {bytes_text(self.spilled)} of them in files" if self.spilled else ""
+            on_edges += (
+                f" and at most {bytes_text(self.spilled)} of them {self.where_spilled}"
+                if self.spilled
+                else ""
+            )
         return (
             f"{resident} in memory and {cached} of edges kept{on_edges}, at most {streamed} a superstep from "
             f"{self.where}; with all edges in memory it would be {bytes_text(self.needed)}, and {self.why}"
@@ -256,9 +262,15 @@ def _decide_on_gpu(
     if not derived.goes_along_edges:
         packed = num_arcs = num_vertices = 0  # no page is read
     fills = options.device_memory is not None or options.stream == "auto"
-    cached = max(0, min(packed, free - sum(resident.values()))) if fills else 0
-    given = cached, packed - cached, num_arcs, num_vertices
-    return Streaming(resident, *given, needed, f"{rows.where} on the GPU's host", why)
+    values = spilled = 0
+    for size in spec.bytes_of_values(derived, num_arcs):
+        if size <= free - sum(resident.values()) - values:
+            values += size
+        else:
+            spilled += size
+    cached = max(0, min(packed, free - sum(resident.values()) - values)) if fills else 0
+    given = cached, packed - cached, num_arcs, num_vertices, needed, f"{rows.where} on the GPU's host", why
+    return Streaming(resident, *given, values, spilled, where_spilled="on the GPU's host")
 
 
 def _obstacle_to_packed(

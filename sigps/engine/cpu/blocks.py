@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from sigps.compiler.program import VertexProgram
 from sigps.engine.fixed_points import NEAR_IDS
+from sigps.engine.partition.edge_list import moved
 from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import missing_column
 from sigps.kernels.cpu.arguments import Edges
 from sigps.kernels.cpu.layout import renumber
 
-__all__ = ["Blocks", "moved"]
+__all__ = ["Blocks"]
 
 
 class Blocks:
@@ -203,26 +204,3 @@ _PIECE = 1 << 15
 _SAMPLE = 4
 _BUCKET_BITS = 12
 """Which of 2**12 buckets of vertices a block's sources are in is kept: 512 bytes a block of some 400 KB."""
-
-
-class _At:
-    """An array by its address, as NumPy takes it."""
-
-    def __init__(self, values: NDArray[Any], address: int, size: int) -> None:
-        self._values = values  # lives as long as what NumPy makes of this
-        self.__array_interface__ = {
-            "version": 3,
-            "typestr": values.dtype.str,
-            "shape": (size, *values.shape[1:]),
-            "data": (address, False),
-        }
-
-
-def moved(values: NDArray[Any], first: int) -> NDArray[Any]:
-    """Return an array whose elements from `first` on are these values; those before are not there.
-
-    So loops find edges at their positions among all, which `Edges.offsets` has, with a part of them in memory. Only
-    elements that are there may be read. The values lie in one piece.
-    """
-    address = (values.ctypes.data - first * values.strides[0]) % 2**64
-    return np.asarray(_At(values, address, first + len(values)))

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from sigps.compiler.edge_reads import states_read_of_reverse
 from sigps.compiler.program import VertexProgram
 from sigps.device.cpu import Threads
-from sigps.engine.cpu.blocks import Blocks, moved
+from sigps.engine.cpu.blocks import Blocks
 from sigps.engine.cpu.change_log import ChangeLog, Changes
 from sigps.engine.cpu.spill import SpillFile, require_disk
 from sigps.engine.cpu.value_sizes import change_bytes, log_room, value_bytes
-from sigps.engine.partition.edge_list import require_symmetry
+from sigps.engine.partition.edge_list import moved, require_symmetry
 from sigps.engine.partition.edge_states import check_names
 from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import Subgraph

@@ -40,7 +40,7 @@ class _Fill(NamedTuple):
     """Memory that repeats a pattern.
 
     Attributes:
-        block: Of which block it is a part: 0, the run's; 1, the states'.
+        block: Of which block it is a part: 0, the run's; 1, the states'; 2, the host's.
         at: Where it begins there, in bytes; a multiple of 8.
         num_bytes: Its size; what is behind it, up to a multiple of 8, may be written, too.
         row: The bytes that it repeats.
@@ -75,7 +75,7 @@ class _Launch(NamedTuple):
     """
 
     words: NDArray[np.uint64]
-    targets: tuple[NDArray[np.intp], NDArray[np.intp]]
+    targets: tuple[NDArray[np.intp], ...]
     params: tuple[slice, slice]
     num_written: int
 
@@ -92,27 +92,26 @@ class Beginning:
     launches: tuple[_Launch, ...]
     copied: tuple[_Fill, ...]
 
-    def write(self, gpu: Gpu, blocks: tuple[Any, Any], params: bytes) -> None:
+    def write(self, gpu: Gpu, blocks: Sequence[Any], params: bytes) -> None:
         """Write it on the current stream. Does not wait for the device.
 
         Args:
             gpu: The GPU.
-            blocks: Where the run's block and that of states begin: CuPy's pointers.
+            blocks: Where the run's block and that of states begin, and the host's if there is one: CuPy's pointers.
             params: The cells of the parameters.
         """
-        run, states = (block.ptr for block in blocks)
         cells = np.frombuffer(params, np.uint64)
         kernel = placed_edges.layout_kernel("begin_run_thread_mapped", gpu)
-        for words, (in_run, in_states), (place, which), num_written in self.launches:
+        for words, targets, (place, which), num_written in self.launches:
             filled = words.copy()
-            filled[in_run] += np.uint64(run)
-            filled[in_states] += np.uint64(states)
+            for in_block, block in zip(targets, blocks, strict=False):
+                filled[in_block] += np.uint64(block.ptr)
             filled[place] = cells[which]
             num_blocks = min(gpu.num_sms * 8, -(-num_written // (_THREADS * _WORDS_OF_THREAD)))
             kernel.launch(num_blocks, _THREADS, (filled,))
-        for block, at, num_bytes, row, _ in self.copied:
+        for number, at, num_bytes, row, _ in self.copied:
             size = num_bytes // len(row) * len(row)
-            fill_with(array_at(blocks[block] + at, size, np.dtype(np.uint8)), row)
+            fill_with(array_at(blocks[number] + at, size, np.dtype(np.uint8)), row)
 
 
 def beginning_of(compiled: CudaProgram, plan: MemoryPlan) -> Beginning:
@@ -147,7 +146,8 @@ def _fills(compiled: CudaProgram, plan: MemoryPlan) -> Iterator[_Fill]:
             yield _Fill(0, offsets[name], sizes[name], compiled.neutral)
     for i, (field, dtype) in enumerate(zip(program.edge_states, program.edge_state_dtypes, strict=True)):
         for name in (f"pending{i}", f"committed{i}"):
-            yield _Fill(0, offsets[name], sizes[name], np.array(field.default, dtype.base).tobytes())
+            block, at = (2, plan.on_host[name]) if name in plan.on_host else (0, offsets[name])
+            yield _Fill(block, at, sizes[name], np.array(field.default, dtype.base).tobytes())
     places = itertools.pairwise((*plan.states, plan.state_bytes))
     fields = zip(program.states, program.state_dtypes, compiled.states, places, strict=True)
     for field, dtype, kept, (begin, end) in fields:
@@ -173,11 +173,10 @@ def _launch(fills: Sequence[_Fill]) -> _Launch:
             params = slice(here, here + size), slice(fill.params_at, fill.params_at + size)
         first += size
     targets = _FILLS_AT + _WORDS_OF_FILL * np.arange(len(fills))
-    in_states = np.array([fill.block for fill in fills]) == 1
+    blocks = np.array([fill.block for fill in fills])
     words = beginning.reshape(1).view(np.uint64)
-    return _Launch(
-        words, (targets[~in_states], targets[in_states]), params, sum(fill.num_words for fill in fills)
-    )
+    of_blocks = tuple(targets[blocks == block] for block in range(3))
+    return _Launch(words, of_blocks, params, sum(fill.num_words for fill in fills))
 
 
 def cells_of(values: Sequence[Any]) -> bytes:

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from sigps.engine.exchange import Exchange
 from sigps.engine.gpu.run_memory import RunMemory
+from sigps.engine.gpu.stored_rows import StoredRows
 from sigps.engine.gpu.walked_rows import WalkedRows
 from sigps.engine.partition.edge_states import commit
 
 __all__ = ["commit_edge_states", "kept_edge_state", "restore_edge_states", "swap_for"]
 
 
-def edge_state_on_host(values: Any, walked: WalkedRows) -> NDArray[Any]:
+def edge_state_on_host(values: Any, walked: WalkedRows | StoredRows) -> NDArray[Any]:
     """Return values of out-edges, [num_out_edges], on the host and in the order of `Subgraph.outgoing`."""
     import cupy
 
@@ -35,14 +36,14 @@ def edge_state_on_host(values: Any, walked: WalkedRows) -> NDArray[Any]:
 class KeptEdgeState:
     """A copy of values of out-edges, on the device; as an array of the host it has the order of `Subgraph.outgoing`."""
 
-    def __init__(self, values: Any, walked: WalkedRows) -> None:
+    def __init__(self, values: Any, walked: WalkedRows | StoredRows) -> None:
         self._values, self._walked = values.copy(), walked
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(edge_state_on_host(self._values, self._walked), dtype=dtype)
 
 
-def kept_edge_state(values: Any, walked: WalkedRows) -> Any:
+def kept_edge_state(values: Any, walked: WalkedRows | StoredRows) -> Any:
     """Return a copy of values of out-edges that crosses when it is read; of the host where the device has no memory."""
     import cupy
 
@@ -60,8 +61,8 @@ def restore_edge_states(memory: RunMemory, values: tuple[NDArray[Any], ...]) -> 
         values: [num_out_edges] each, in the order of `Subgraph.outgoing`; nothing where a program has none.
     """
     pending, _ = memory.edge_states()
-    for kept, given in zip(pending, values, strict=True):
-        kept[:] = memory.graph.walked.from_host(given)
+    for kept, given in zip(pending, values, strict=True):  # those on the host lie as they are saved
+        kept[:] = given if memory.has_values_on_host else memory.graph.walked.from_host(given)
 
 
 def commit_edge_states(memory: RunMemory, exchange: Exchange) -> int:
@@ -72,6 +73,8 @@ def commit_edge_states(memory: RunMemory, exchange: Exchange) -> int:
     if not pending:
         return 0
     walked = memory.graph.walked
+    if memory.has_values_on_host:
+        return commit(np, pending, committed, (), None, exchange.swap)
     return commit(cupy, pending, committed, walked.send_lists, walked.mirror_bounds, swap_for(cupy, exchange))
 
 

@@ -46,6 +46,7 @@ from sigps.engine.gpu.triangles import count_around
 from sigps.engine.gpu.variant import Packing, Variant
 from sigps.engine.master_compute import MasterCompute
 from sigps.engine.partition.edge_states import check_names
+from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
@@ -136,6 +137,8 @@ class GpuEngine:
     ) -> None:
         if subgraph.outgoing is not None:
             check_names(native.program.edge_states, subgraph.outgoing.columns)
+        elif isinstance(subgraph.incoming, StreamedEdges):
+            check_names(native.program.edge_states, subgraph.incoming.rows.packed.columns)
         self.superstep = 0
         self._gpu, self._program = native.gpu, native.program
         self._params, self._subgraph, self._exchange = params, subgraph, exchange
@@ -500,6 +503,8 @@ class GpuEngine:
         """Return an edge state, [num_out_edges] in the order of `Subgraph.outgoing`; it crosses when NumPy reads it."""
         pending, _ = self._memory.edge_states()
         values = pending[[f.name for f in self._program.edge_states].index(name)]
+        if self._memory.has_values_on_host:
+            return self._graph.walked.in_host_order(values, np)
         return kept_edge_state(values, self._graph.walked)
 
     def fields(self) -> DeviceFields:
@@ -588,6 +593,8 @@ class GpuEngine:
                     lease["in"][name][0] = array.data.ptr
                 else:
                     lease["in"][name] = array.data.ptr
+            if program.reads_reverse:
+                lease["in"]["reverse"] = self._graph.reverse().data.ptr
             reading |= walker
         self._readers = blocks, reading
 

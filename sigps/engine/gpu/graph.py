@@ -22,6 +22,7 @@ from sigps.engine.gpu.resident import graphs_on_gpu, make_room
 from sigps.engine.gpu.row_moves import KernelMoves
 from sigps.engine.gpu.spilled_edges import SpilledEdges
 from sigps.engine.gpu.spilling import Spilling
+from sigps.engine.gpu.stored_rows import StoredRows
 from sigps.engine.gpu.tiles import AddUp, Sources, TiledEdges, number_by_degree, tiled_edges
 from sigps.engine.gpu.tiling import Tiling
 from sigps.engine.gpu.walked_rows import WalkedRows
@@ -191,8 +192,13 @@ class GpuGraph:
         """Return where each vertex's list of messages begins, one slot an in-edge, [num_owned + 1], uint64."""
         return offsets_of(self.numbering.in_degrees)
 
+    @property
+    def has_values_on_host(self) -> bool:
+        """Whether the next run has its values on edges in memory of the host."""
+        return False
+
     @functools.cached_property
-    def walked(self) -> WalkedRows:
+    def walked(self) -> WalkedRows | StoredRows:
         """The out-edges as compute() walks them; of a partition that has them."""
         import cupy
 

@@ -22,6 +22,7 @@ from sigps.engine.gpu.layout import Rows
 from sigps.engine.gpu.memory_plan import MemoryPlan, Sizes, bytes_to_commit, plan_run
 from sigps.engine.gpu.placed_edges import PlacedEdges
 from sigps.engine.gpu.tiles import TiledEdges
+from sigps.engine.gpu.walked_rows import WalkedRows
 from sigps.kernels.cuda.abi import ARGUMENTS
 from sigps.kernels.cuda.lease import FAULTS_AT, LEASE
 
@@ -37,6 +38,7 @@ class LeaseTemplate:
         words: The lease, as 8-byte words, for blocks that begin at address 0.
         in_run: The words that are addresses in the block of the run.
         in_states: The words that are addresses in the block of states.
+        in_values: The words that are addresses in the host's block.
         beginning: What the blocks begin with.
         to_commit: The temporary bytes of committing edge states where they cross ranks, by what they are for.
     """
@@ -45,14 +47,16 @@ class LeaseTemplate:
     words: NDArray[np.uint64]
     in_run: NDArray[np.intp]
     in_states: NDArray[np.intp]
+    in_values: NDArray[np.intp]
     beginning: Beginning
     to_commit: Mapping[str, int]
 
-    def at(self, run: int, states: int) -> Any:
+    def at(self, run: int, states: int, values: int = 0) -> Any:
         """Return a `kernels.cuda.lease.LEASE` for blocks that begin at these addresses."""
         words = self.words.copy()
         words[self.in_run] += np.uint64(run)
         words[self.in_states] += np.uint64(states)
+        words[self.in_values] += np.uint64(values)
         return np.frombuffer(words, LEASE).reshape(())
 
 
@@ -67,10 +71,11 @@ def lease_template(
 ) -> LeaseTemplate:
     """Return the lease for runs of a program on a graph; filled in once. Arguments as `RunMemory`'s."""
     known: dict[Any, LeaseTemplate] = graph.kept
-    key = compiled, has_cluster, num_peers, goes_by_edge, pulls_alone
+    key = compiled, has_cluster, num_peers, goes_by_edge, pulls_alone, graph.has_values_on_host
     if key not in known:
         subgraph = graph.numbering.subgraph
-        reads_edges = compiled.program.reads_edges and not subgraph.incoming.is_streamed
+        has_values = bool(compiled.program.edge_states) or not subgraph.incoming.is_streamed
+        reads_edges = compiled.program.reads_edges and has_values
         crosses = num_peers > 0 and not pulls_alone and subgraph.incoming.is_streamed
         sizes = Sizes(
             graph.num_owned,
@@ -84,16 +89,17 @@ def lease_template(
             num_key_places=_num_key_places(compiled.program, graph.incoming.rows),
             num_slices=graph.tiles.num_slices if graph.tiles is not None else 0,
             pulls_alone=pulls_alone,
+            has_values_on_host=graph.has_values_on_host,
             num_slots=num_slots_of(subgraph) if crosses else None,
         )
         plan = plan_run(compiled, sizes, has_cluster=has_cluster, goes_by_edge=goes_by_edge)
-        here, run, states = (
+        here, *far = (
             _lease(compiled, graph, plan, *bases, goes_by_edge, num_peers).reshape(1).view(np.uint64)
-            for bases in ((0, 0), (_FAR, 0), (0, _FAR))
+            for bases in ((0, 0, 0), (_FAR, 0, 0), (0, _FAR, 0), (0, 0, _FAR))
         )
-        in_run, in_states = np.flatnonzero(run != here), np.flatnonzero(states != here)
-        beginning = beginning_of(compiled, plan)
-        known[key] = LeaseTemplate(plan, here, in_run, in_states, beginning, _to_commit(compiled, graph))
+        in_run, in_states, in_values = (np.flatnonzero(words != here) for words in far)
+        beginning, to_commit = beginning_of(compiled, plan), _to_commit(compiled, graph)
+        known[key] = LeaseTemplate(plan, here, in_run, in_states, in_values, beginning, to_commit)
     return known[key]
 
 
@@ -119,15 +125,18 @@ def _lease(
     plan: MemoryPlan,
     run: int,
     states: int,
+    values: int,
     goes_by_edge: bool,
     num_peers: int,
 ) -> Any:
-    """Fill in a lease for blocks that begin at `run` and `states`."""
+    """Fill in a lease for blocks that begin at `run`, `states` and, on the host, `values`."""
     program, numbering = compiled.program, graph.numbering
     subgraph = numbering.subgraph
     lease = np.zeros((), dtype=LEASE)
 
     def at(name: str) -> int:
+        if name in plan.on_host:
+            return values + plan.on_host[name]
         return run + plan.offsets[name] if name in plan.offsets else 0
 
     for name, edges in (("in", graph.incoming), ("out", graph.outgoing)):
@@ -205,7 +214,10 @@ def _arguments(
         arguments[kind] = at(kind)
     arguments["direct_capacity"] = Sizes(graph.num_owned, 0, 0).direct_capacity
     if program.reads_edges and not subgraph.incoming.is_streamed:  # else `PackedEdges.walker` has them
-        _fill_walked(arguments, graph, program, at)
+        _fill_walked(arguments, graph, program)
+    for kind in ("pending", "committed"):
+        for i in range(len(program.edge_states)):
+            arguments[kind][i] = at(f"{kind}{i}")
     return arguments
 
 
@@ -230,16 +242,16 @@ def _num_key_places(program: VertexProgram, rows: Rows) -> int:
     return 2 * int(rows.offsets[count]) + count if program.consumption is Consumption.GROUPED and count else 0
 
 
-def _fill_walked(arguments: Any, graph: GpuGraph, program: VertexProgram, at: Callable[[str], int]) -> None:
-    """Fill in where the out-edges that compute() walks lie, and the edge states.
+def _fill_walked(arguments: Any, graph: GpuGraph, program: VertexProgram) -> None:
+    """Fill in where the out-edges that compute() walks lie.
 
     Args:
         arguments: A `kernels.cuda.abi.ARGUMENTS`.
         graph: The partition, on the device.
         program: The program, which walks its out-edges.
-        at: Returns where one of the run's arrays begins.
     """
     walked = graph.walked
+    assert isinstance(walked, WalkedRows)
     arguments["out_offsets"] = walked.offsets.data.ptr
     arguments["out_gids"] = walked.gids.data.ptr
     arguments["out_ids"] = walked.ids.data.ptr
@@ -249,6 +261,3 @@ def _fill_walked(arguments: Any, graph: GpuGraph, program: VertexProgram, at: Ca
         arguments["out_rows"] = walked.rows.data.ptr
     if program.reads_reverse:
         arguments["reverse"] = walked.reverse.data.ptr
-    for kind in ("pending", "committed"):
-        for i in range(len(program.edge_states)):
-            arguments[kind][i] = at(f"{kind}{i}")

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sigps.compiler.cuda.adapters import num_cells
 from sigps.compiler.cuda.compile import CudaProgram, key_bytes
@@ -22,6 +22,8 @@ __all__ = [
     "Sizes",
     "bytes_kept",
     "bytes_of_mirrors",
+    "bytes_of_reverse",
+    "bytes_of_values",
     "bytes_to_commit",
     "bytes_to_walk",
     "bytes_while_laid_out",
@@ -85,6 +87,16 @@ def bytes_kept(num_vertices: int, num_edges: int, num_columns: int) -> int:
     return num_edges * (5 + 9 * num_columns) + 64 * num_vertices
 
 
+def bytes_of_values(program: VertexProgram, num_edges: int) -> int:
+    """Return the bytes of the values that a program keeps on the edges of a whole graph: pending, and committed."""
+    return 2 * num_edges * sum(dtype.itemsize for dtype in program.edge_state_dtypes)
+
+
+def bytes_of_reverse(program: VertexProgram, num_edges: int) -> int:
+    """Return the bytes that it takes to find the values of other ends, of edges that stay packed."""
+    return 8 * num_edges if program.reads_reverse else 0
+
+
 def bytes_to_walk(program: VertexProgram, num_edges: int, num_mirrored: int = 0) -> int:
     """Return the bytes that a program that walks its out-edges takes for them: targets, and edge states twice.
 
@@ -144,6 +156,7 @@ class Sizes:
         num_key_places: Places of tables for rows of very many edges, where messages are grouped by key.
         num_slices: Slices of tiles; 0 where in-edges lie in rows.
         pulls_alone: Whether nothing is pushed.
+        has_values_on_host: Whether the edge states lie in memory of the host.
         num_slots: Slots of vertices that others have as ghosts (`halo_layout.py`), where a push combines messages to
             ghosts, which cross to their owners; None where it goes to owned vertices alone.
     """
@@ -159,6 +172,7 @@ class Sizes:
     num_key_places: int = 0
     num_slices: int = 0
     pulls_alone: bool = False
+    has_values_on_host: bool = False
     num_slots: int | None = None
 
     @property
@@ -176,7 +190,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """The positions of a run's arrays in its two blocks.
+    """The positions of a run's arrays in its two blocks, and in one of the host.
 
     Attributes:
         offsets: Where each array begins in the run's block, in bytes; those that begin as zeros lie before `control`.
@@ -184,6 +198,8 @@ class MemoryPlan:
         nbytes: The whole block.
         states: Where each state field begins in the block of states.
         state_bytes: That block.
+        on_host: Where each array begins in the host's block; those are not in `offsets`.
+        host_bytes: That block; 0 where there is none.
     """
 
     offsets: Mapping[str, int]
@@ -191,6 +207,8 @@ class MemoryPlan:
     nbytes: int
     states: tuple[int, ...]
     state_bytes: int
+    on_host: Mapping[str, int] = field(default_factory=dict)
+    host_bytes: int = 0
 
 
 def plan_run(
@@ -206,14 +224,22 @@ def plan_run(
     """
     zeros, others = _arrays(compiled, sizes, 2 if has_cluster else 1, goes_by_edge)
     at, offsets = 0, {}
+    host_bytes, on_host = 0, {}
     for name, size in (*zeros.items(), *others.items()):
-        offsets[name] = at
-        at += _up(size)
+        if sizes.has_values_on_host and name.startswith(_VALUES):
+            on_host[name] = host_bytes
+            host_bytes += _up(size)
+        else:
+            offsets[name] = at
+            at += _up(size)
     states, end = [], 0
     for dtype in compiled.states:
         states.append(end)
         end += _up(sizes.num_owned * dtype.itemsize)
-    return MemoryPlan(offsets, zeros | others, at, tuple(states), end)
+    return MemoryPlan(offsets, zeros | others, at, tuple(states), end, on_host, host_bytes)
+
+
+_VALUES = "pending", "committed"
 
 
 def _arrays(

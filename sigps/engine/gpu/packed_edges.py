@@ -35,6 +35,7 @@ from sigps.engine.gpu.packed_places import (
 )
 from sigps.engine.gpu.page_feed import Loads, PageFeed, cut_loads, state_of_feed
 from sigps.engine.gpu.page_reading import PageHeaders, PageReading, num_readers
+from sigps.engine.gpu.stored_rows import StoredRows
 from sigps.engine.gpu.streamed_graph import StreamedGraph
 from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import Subgraph
@@ -422,6 +423,27 @@ class PackedGraph(StreamedGraph):
         )
         self.column, self.host_bytes = column, host_bytes
         self.num_rows = edges.rows.offsets.size - 1
+        self.walked = StoredRows(edges)
+        self._stays = True, True
+
+    def place_values(self, values: bool, reverse: bool) -> None:
+        """Say of the next run whether values on edges, and where those of other ends lie, stay on the device."""
+        if self._stays[1] != reverse:
+            self.forget("reverse")
+        self._stays = values, reverse
+
+    @property
+    def has_values_on_host(self) -> bool:
+        return not self._stays[0]
+
+    def reverse(self) -> Any:
+        """Return the position of each edge's reverse, [edges], int64."""
+        return self.once("reverse", lambda: self.walked.reverse(on_host=not self._stays[1]))
+
+    @property
+    def reverse_bytes(self) -> int:
+        """The bytes of it that the device has now."""
+        return self._arrays["reverse"].nbytes if "reverse" in self._arrays and self._stays[1] else 0
 
     def make_heads(self) -> None:
         """Find the heads of rows, unless they are there (`PackedEdges.make_heads`)."""

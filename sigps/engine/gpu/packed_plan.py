@@ -74,6 +74,8 @@ def bytes_beside_packed(
     chained = [(len(c), int(table.arcs[c[-1] + 1] - table.arcs[c[0]])) for c in known]
     longest_chain = max((arcs for _, arcs in chained), default=0)
     if program.reads_edges:
+        if program.edge_states:
+            found["who wrote"] = num_vertices // 8
         walked = program.read_columns
         types = [packed.columns[name].dtype if name in names else np.dtype(float) for name in walked]
         lids = num_vertices if is_part else 0

@@ -19,7 +19,14 @@ from sigps.engine.gpu.components import link_components_ahead
 from sigps.engine.gpu.graph import PACKED, PAGELESS, GpuGraph, division_on_gpu, graph_on_gpu
 from sigps.engine.gpu.halo_layout import num_slots_of
 from sigps.engine.gpu.launch import CLUSTER_DEGREE
-from sigps.engine.gpu.memory_plan import Sizes, bytes_to_walk, plan_run, shape_over_packed
+from sigps.engine.gpu.memory_plan import (
+    Sizes,
+    bytes_of_reverse,
+    bytes_of_values,
+    bytes_to_walk,
+    plan_run,
+    shape_over_packed,
+)
 from sigps.engine.gpu.numbering import num_lids_of
 from sigps.engine.gpu.packed_edges import PackedGraph
 from sigps.engine.gpu.packed_places import (
@@ -250,6 +257,7 @@ class Placement:
             num_lids=0 if self.is_alone else num_lids,
             num_peers=self.exchange.size if self.has_peers else 0,
             pulls_alone=self.packing.pulls_alone,
+            has_values_on_host=True,
             num_slots=num_slots_of(subgraph) if self.packing is Packing.PUSHED_PART else None,
         )
         compiled = self._compiled()
@@ -257,6 +265,10 @@ class Placement:
         run_bytes = plan.nbytes + plan.state_bytes
         if self.packing is Packing.ABSENT:
             return self._pageless_graph(run_bytes, num_lids)
+        wanted = (
+            bytes_of_values(self.program, edges.num_edges),
+            bytes_of_reverse(self.program, edges.num_edges),
+        )
         known = graphs_on_gpu(subgraph, gpu)
         kept = known.get(PACKED)
         slots_bytes = int(compiled.defines["SIGPS_SLOTS_BYTES"])
@@ -275,9 +287,12 @@ class Placement:
         if isinstance(kept, PackedGraph) and (kept.column, kept.host_bytes) == (self.column, self.host_bytes):
             more = 0 if kept.packed.has_heads else heads
             run_bytes_now = run_bytes + kept.packed.scratch_bytes(num_blocks, slots_bytes) + more
-            if not (self.is_limited or more) or run_bytes_now <= make_room(
-                run_bytes_now, gpu, besides=subgraph
-            ):
+            if not (self.is_limited or more or any(wanted)):
+                return self._with_heads(kept)
+            free = make_room(run_bytes_now + sum(wanted), gpu, besides=subgraph)
+            free += kept.reverse_bytes if wanted[1] else 0  # which this run reads, too
+            if run_bytes_now <= free:
+                kept.place_values(*_stays(wanted, free - run_bytes_now))
                 return self._with_heads(kept)
         kept = None
         known.pop(PACKED, None)
@@ -286,13 +301,16 @@ class Placement:
         needed += heads
         needed += run_bytes
         fills = self.is_limited or self.stream == "auto"
-        spare = (free := make_room(_ALL if fills else needed, gpu)) - needed
+        spare = (free := make_room(_ALL if fills else needed + sum(wanted), gpu)) - needed
         if spare < 0:
             raise self._no_room(free, needed)
+        stays = _stays(wanted, spare)
+        spare -= sum(size for size, on_device in zip(wanted, stays, strict=True) if on_device)
         resident_bytes = spare if fills else 0
         limits: dict[str, Any] = {"places": places, "host_bytes": self.host_bytes, "rank": self.exchange.rank}
         made = PackedGraph(subgraph, gpu, resident_bytes, self.column, **limits)
         known[PACKED] = made
+        made.place_values(*stays)
         return self._with_heads(made)
 
     def _pageless_graph(self, run_bytes: int, num_lids: int) -> StreamedGraph:
@@ -386,3 +404,16 @@ class Placement:
         narrow = self._has_narrow_ids  # collective: not with the lock, which is of all ranks that are threads
         with spent_on("compile"), compiling:
             return compile_for_cuda(self.program, dict(self.columns), narrow_ids=narrow, arch=self.gpu.arch)
+
+
+def _stays(wanted: Sequence[int], room: int) -> list[bool]:
+    """Return which of some arrays are on the device, of so many bytes each; the others are on its host.
+
+    >>> _stays((50, 60, 20), 75)
+    [True, False, True]
+    """
+    found = []
+    for size in wanted:
+        found.append(size <= room)
+        room -= size if found[-1] else 0
+    return found

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sigps.compiler.cuda.compile import CudaProgram
 from sigps.compiler.program import Consumption, Delivery
 from sigps.device.cuda import check_fits, fits
+from sigps.device.pinned_block import PinnedBlock
 from sigps.device.transfers import bring_small, copy_within, send_small
 from sigps.engine.gpu.beginning import cells_of
 from sigps.engine.gpu.columns import array_at
@@ -89,7 +90,9 @@ class RunMemory:
             self._block = take(plan.nbytes).data
             check_fits({"state fields": plan.state_bytes})
             (self._state_block,) = _taken(plan.state_bytes)
-        self.lease = template.at(self._block.ptr, self._state_block.ptr)
+        self._values = PinnedBlock(plan.host_bytes, "values on edges") if plan.host_bytes else None
+        on_host = self._values.pointer.ptr if self._values is not None else 0
+        self.lease = template.at(self._block.ptr, self._state_block.ptr, on_host)
         self._tables, placed = _on_device(params)
         self._beginning, self._params = template.beginning, cells_of(placed)
         self.begin()
@@ -107,7 +110,9 @@ class RunMemory:
 
     def begin(self) -> None:
         """Write what a run begins with, before superstep 0. Does not wait for the device."""
-        self._beginning.write(self.graph.gpu, (self._block, self._state_block), self._params)
+        blocks = [self._block, self._state_block]
+        blocks += [self._values.pointer] if self._values is not None else []
+        self._beginning.write(self.graph.gpu, blocks, self._params)
 
     def has(self, name: str) -> bool:
         """Tell whether the run has an array of this name."""
@@ -124,18 +129,31 @@ class RunMemory:
     def edge_states(self) -> tuple[list[Any], list[Any]]:
         """Return the pending and the committed edge states, in the order of `WalkedRows`.
 
-        The pending ones are [num_out_edges] each; the committed ones go on with the mirrors of other ranks'.
+        The pending ones are [num_out_edges] each; the committed ones go on with the mirrors of other ranks'. They are
+        arrays of the host where they lie there (`has_values_on_host`), which the device may be writing.
         """
         dtypes = self._compiled.program.edge_state_dtypes
         if not dtypes:
             return [], []
         walked = self.graph.walked
         counts = {"pending": walked.num_edges, "committed": walked.num_edges + walked.num_mirrored}
+        if self._values is not None:
+            values, places = self._values, self._plan.on_host
+            pending, committed = (
+                [values.array(places[f"{kind}{i}"], count, d) for i, d in enumerate(dtypes)]
+                for kind, count in counts.items()
+            )
+            return pending, committed
         pending, committed = (
             [self.array(f"{kind}{i}", d)[:count] for i, d in enumerate(dtypes)]
             for kind, count in counts.items()
         )
         return pending, committed
+
+    @property
+    def has_values_on_host(self) -> bool:
+        """Whether the edge states lie in pinned memory of the host."""
+        return self._values is not None
 
     def set_senders(self, parity: int, sent: Any) -> None:
         """Let the supersteps of this parity read that these sent and no others: CuPy bools, [num_owned or num_lids]."""

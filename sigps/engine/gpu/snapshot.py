@@ -64,10 +64,13 @@ def save(
         try:
             status, states = _vertices(copier, memory, compiled)
             pending, _ = memory.edge_states()
-            edges = tuple(
-                copier.keep(memory.graph.walked.in_host_order(copier.take(values), copier.numpy))
-                for values in pending
-            )
+            if memory.has_values_on_host:
+                edges = tuple(memory.graph.walked.in_host_order(values, np) for values in pending)
+            else:
+                edges = tuple(
+                    copier.keep(memory.graph.walked.in_host_order(copier.take(values), copier.numpy))
+                    for values in pending
+                )
             if is_direct:
                 ends, values = memory.direct.copy(copier, find)
             else:

@@ -346,10 +346,16 @@ class StreamingGpuSpec(GpuSpec):
 
         if options.schedule == "edge":
             return "packed edges are read vertex by vertex"
+        if program.edge_states and not program.reads_edges:
+            return f"{program.name} keeps values on edges, and does not walk them"
         if not program.goes_along_edges:
             return ""
-        if program.reads_edge_links:
-            return f"{program.name} keeps values on edges, or looks through rows of neighbours, which are in memory"
+        if program.reads_neighbors:
+            return f"{program.name} looks through rows of neighbours, which are in memory"
+        if program.edge_states and graph.group.size > 1:
+            return f"{program.name} keeps values on edges, which stream on one rank"
+        if program.edge_states and program.delivery is Delivery.RECORD:
+            return f"{program.name} keeps values on edges, and sends what goes along them as a record, too"
         if program.reads_edges and graph.directed:
             return f"compute() of {program.name} walks its out-edges, and the store of a directed graph has in-edges"
         if program.reads_edges and program.delivery is Delivery.RECORD and program.reads_all_at_once:
@@ -412,6 +418,11 @@ class StreamingGpuSpec(GpuSpec):
             has_heads=searches,
             num_blocks=_NUM_SMS * shape_over_packed(program).blocks_per_sm,
         )
+
+    def bytes_of_values(self, program: VertexProgram, num_edges: int) -> tuple[int, ...]:
+        from sigps.engine.gpu.memory_plan import bytes_of_reverse, bytes_of_values
+
+        return bytes_of_values(program, num_edges), bytes_of_reverse(program, num_edges)
 
     def lanes_obstacle(
         self,

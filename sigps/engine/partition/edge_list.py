@@ -19,6 +19,7 @@ __all__ = [
     "by_source",
     "grouped",
     "in_order",
+    "moved",
     "positions_before",
     "require_symmetry",
     "reverse_edges",
@@ -273,3 +274,26 @@ def require_symmetry(num_missing: int) -> None:
             f"the graph is undirected, but {num_missing:,} edges are stored at one of their ends only: the store that "
             "it was read from is wrong. Write it again from its source"
         )
+
+
+class _At:
+    """An array by its address, as NumPy takes it."""
+
+    def __init__(self, values: NDArray[Any], address: int, size: int) -> None:
+        self._values = values  # lives as long as what NumPy makes of this
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": values.dtype.str,
+            "shape": (size, *values.shape[1:]),
+            "data": (address, False),
+        }
+
+
+def moved(values: NDArray[Any], first: int) -> NDArray[Any]:
+    """Return an array whose elements from `first` on are these values; those before are not there.
+
+    So loops find edges at their positions among all, which `Edges.offsets` has, with a part of them in memory. Only
+    elements that are there may be read. The values lie in one piece.
+    """
+    address = (values.ctypes.data - first * values.strides[0]) % 2**64
+    return np.asarray(_At(values, address, first + len(values)))

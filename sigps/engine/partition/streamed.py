@@ -5,7 +5,7 @@ Of a part, owned vertices keep the order of their rows, and so do its ghosts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NoReturn
@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.engine.partition.edge_list import EdgeList
+from sigps.engine.partition.edge_list import EdgeList, moved, require_symmetry
 from sigps.engine.partition.subgraph import Subgraph, narrow, seen_ids
 from sigps.errors import ConfigError
 from sigps.graph.graph import Graph
@@ -62,6 +62,28 @@ class StreamedEdges(EdgeList):
         for number in range(len(self.rows.chains)):
             self.rows.unpack(number, ends[begins[number] : begins[number + 1]], {})
         return ends
+
+    def each_reverse(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """Yield where the edges of a chain of pages begin, and the position of the reverse of each; O(edges) in all.
+
+        Of an undirected graph on one rank, in the order of chains.
+
+        Raises:
+            GraphError: If an edge has none.
+        """
+        from sigps.kernels.cpu.edge_values import reverse_in_order
+
+        rows, num_below = self.rows, np.zeros(self.rows.offsets.size - 1, dtype=np.uint32)
+        ends, reverse = np.empty(rows.most_arcs, np.uint32), np.empty(rows.most_arcs, np.int64)
+        for number in range(len(rows.chains)):
+            span = rows.first_rows[number : number + 2]
+            first, stop = rows.offsets[span].tolist()
+            own, found = ends[: stop - first], reverse[: stop - first]
+            rows.unpack(number, own, {})
+            given = rows.offsets, moved(own, first), num_below, moved(found, first)
+            reverse_in_order(*span.astype(np.uint64), *given)
+            yield first, found
+        require_symmetry(int(np.count_nonzero(num_below != np.diff(rows.offsets))))
 
     @property
     def columns(self) -> Mapping[str, NDArray[Any]]:

@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from sigps.native.kernel import compiled
 
-__all__ = ["find_places", "group_by_block", "list_changes", "mark_changes", "place_values"]
+__all__ = [
+    "find_places",
+    "group_by_block",
+    "list_changes",
+    "mark_changes",
+    "place_values",
+    "reverse_in_order",
+]
 
 
 @compiled
@@ -200,3 +207,33 @@ def place_values(
             for k in range(width):
                 kept[(e - first) * width + k] = values[i * width + k]
             e += one
+
+
+@compiled
+def reverse_in_order(
+    begin: np.uint64,
+    end: np.uint64,
+    offsets: NDArray[np.uint64],
+    ends: NDArray[np.uint32],
+    num_below: NDArray[np.uint32],
+    reverse: NDArray[np.int64],
+) -> None:
+    """Write the position of each edge's reverse, of rows that are taken in ascending order; of parallel ones the first.
+
+    Before row u, num_below[v] counts the entries of row v whose end is below u: so the next one is the edge to u.
+
+    Args:
+        begin: The first row.
+        end: The row behind the last.
+        offsets: [rows + 1], positions among all edges.
+        ends: [edges], ascending in each row; of an undirected graph.
+        num_below: [rows], kept from one call to the next; zeros before the first.
+        reverse: [edges], whose elements of these rows are there.
+    """
+    one = np.uint64(1)
+    for row in range(begin, end):
+        first, stop = offsets[row], offsets[row + one]
+        for e in range(first, stop):
+            reverse[e] = np.int64(offsets[ends[e]] + np.uint64(num_below[ends[e]]))
+        for e in range(first, stop):
+            num_below[ends[e]] += np.uint32(1)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from kernel_compiling import assert_compiles
 from keyed_programs import KEYED
+from value_programs import VALUES
 from walk_programs import WALKS
 
 import sigps
@@ -124,3 +125,15 @@ def test_kernels_that_walk_packed_edges_link() -> None:
             assert b"run_lease" in link(compiled, "lease", "sm_90", macros)
         else:
             assert_compiles(compiled, "lease", "sm_90", macros)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda.core is not installed")
+@pytest.mark.parametrize("name", ["vectors", "overflow", "estimates", "forest"])
+def test_kernels_that_keep_values_beside_packed_edges_link(name: str) -> None:
+    program = analyse(VALUES[name], "double")
+    compiled = compile_for_cuda(program, {"weight": np.dtype(np.uint8)}, narrow_ids=True, arch="sm_90")
+    for more in ({}, FED):
+        macros = (
+            WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | Packing.PULLED.macros(compiled, has_heads=False)
+        )
+        assert b"run_lease" in link(compiled, "lease", "sm_90", macros | more)

@@ -1,0 +1,49 @@
+"""A block of pinned memory of the host that kernels read and write where it lies (zero-copy)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sigps.errors import DeviceError
+from sigps.host_memory import available_memory
+
+__all__ = ["PinnedBlock"]
+
+
+class PinnedBlock:
+    """Pinned memory. Kernels and the host see the same bytes; the host's reads wait for kernels that its caller began.
+
+    Args:
+        num_bytes: Its size.
+        what: What it is for, in an error.
+
+    Attributes:
+        pointer: Where it begins, as CuPy takes memory of the device. It keeps the memory.
+
+    Raises:
+        DeviceError: If the host has less.
+    """
+
+    def __init__(self, num_bytes: int, what: str) -> None:
+        import cupy
+
+        size = max(8, num_bytes)
+        if size > available_memory():
+            raise DeviceError(
+                f"{what} take {size:,} bytes of this host's memory, since they do not fit the GPU, and "
+                f"{available_memory():,} are free",
+                rank=0,
+            )
+        held = cupy.cuda.alloc_pinned_memory(size)
+        device = int(cupy.cuda.runtime.getDevice())
+        memory = cupy.cuda.UnownedMemory(held.ptr, size, held, device)
+        self.pointer = cupy.cuda.MemoryPointer(memory, 0)
+        self._bytes = np.frombuffer(held, np.uint8, size)
+
+    def array(self, at: int, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """Return values that begin at a byte, as the host sees them; vectors as rows."""
+        found: NDArray[Any] = self._bytes[at : at + count * dtype.itemsize].view(dtype.base)
+        return found.reshape(count, *dtype.shape)

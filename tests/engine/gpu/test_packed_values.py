@@ -1,0 +1,135 @@
+"""Values on edges beside packed rows that stream to a GPU: as on CPU cores, wherever they lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import host_gpu
+import numpy as np
+import pytest
+from value_programs import VALUES
+
+import sigps
+from sigps import Checkpoint, ConfigError, Graph, Result, run
+from sigps.compiler.frontend.analysis import analyse
+from sigps.engine.contract import RunOptions
+from sigps.engine.gpu import placement
+from sigps.engine.table import engine_of
+from sigps.graph.formats.packed_store import save_packed
+from sigps.job.streaming import Streaming, decide_streaming
+
+STAYS = [[True, True], [False, True], [False, False]]
+
+
+def assert_equal(found: Result, expected: Result) -> None:
+    """Compare fields, values on edges and supersteps."""
+    for mine, theirs in ((found, expected), (found.edges, expected.edges)):
+        for name in theirs.fields if isinstance(theirs, Result) else theirs:
+            one, other = np.asarray(mine[name]), np.asarray(theirs[name])
+            if one.dtype.kind == "f":
+                np.testing.assert_allclose(one, other, rtol=1e-9, err_msg=name)
+            else:
+                assert one.tolist() == other.tolist(), name
+    assert found.supersteps == expected.supersteps
+
+
+def stored(folder: Path, scale: int, page_arcs: int) -> Graph:
+    """Return a graph opened from a packed store, with a vertex whose row spans pages."""
+    made = sigps.generate("rmat", scale=scale, seed=2, weights="random").undirected()
+    save_packed(made, folder / "store", order="given", page_arcs=page_arcs)
+    return sigps.load(folder / "store")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("page_arcs", [256, 1 << 18])
+@pytest.mark.parametrize("name", VALUES)
+def test_as_on_cores(name: str, page_arcs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = stored(tmp_path, 11, page_arcs)
+    expected = run(VALUES[name], graph, device="cpu", stream="never", max_supersteps=40)
+    for stays in STAYS:
+        monkeypatch.setattr(placement, "_stays", lambda wanted, room, stays=stays: stays)
+        graph = sigps.load(tmp_path / "store")
+        for more in ({}, {"host_memory": "1MB"}):
+            found = run(VALUES[name], graph, device="cuda", stream="always", max_supersteps=40, **more)
+            assert_equal(found, expected)
+        assert not graph.is_laid_out
+        assert found.stats[0].bytes_read > 0
+
+
+@pytest.mark.gpu
+def test_limits_of_the_gpu_are_kept(tmp_path: Path) -> None:
+    import cupy
+
+    graph = stored(tmp_path, 17, 1 << 14)
+    expected = {
+        name: run(VALUES[name], graph, device="cpu", max_supersteps=12) for name in ("estimates", "forest")
+    }
+    pool = cupy.get_default_memory_pool()
+    for limit in (600, 250, 120):
+        for name, judge in expected.items():
+            graph = sigps.load(tmp_path / "store")
+            pool.free_all_blocks()
+            before = pool.used_bytes()
+            found = run(
+                VALUES[name],
+                graph,
+                device="cuda",
+                device_memory=limit * 10**6,
+                max_supersteps=12,
+                stream="always",
+            )
+            assert pool.total_bytes() - before <= limit * 10**6
+            assert_equal(found, judge)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("stays", STAYS)
+def test_state_logs_go_on(stays: list[bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = stored(tmp_path, 9, 64)
+    monkeypatch.setattr(placement, "_stays", lambda wanted, room: stays)
+    for name in ("estimates", "forest"):
+        expected = run(VALUES[name], graph, device="cpu")
+        log = Checkpoint(str(tmp_path / name), every=2)
+        for stop, device in ((5, "cuda"), (9, "cpu"), (None, "cuda")):
+            options: dict[str, Any] = {"max_supersteps": stop, "checkpoint": log, "resume": True}
+            found = run(VALUES[name], graph, device=device, stream="always", **options)
+        assert_equal(found, expected)
+
+
+def test_what_cannot_stream_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host_gpu.use_host_as_gpu(monkeypatch)
+    spec = engine_of("cuda").streaming
+    assert spec is not None
+    graph = stored(tmp_path, 6, 64)
+    for program, why in ((sigps.apps.TriDN(), "looks through rows of neighbours"), (VALUES["returns"], "")):
+        found = spec.streaming_obstacle(analyse(program), graph, RunOptions())
+        assert why in found
+        assert bool(why) == bool(found)
+    save_packed(graph, tmp_path / "degree", order="degree", page_arcs=64)
+    by_degree = sigps.load(tmp_path / "degree")
+    assert "by degree" in spec.streaming_obstacle(analyse(VALUES["returns"]), by_degree, RunOptions())
+    with pytest.raises(ConfigError, match="looks through rows of neighbours"):
+        run(sigps.apps.TriDN(), graph, device="cuda", transfer="bulk")
+
+
+def test_what_they_take_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, program = stored(tmp_path, 8, 256), VALUES["returns"]
+    host_gpu.use_host_as_gpu(monkeypatch)
+
+    def decided(free: int) -> Streaming:
+        monkeypatch.setattr(host_gpu, "FREE_BYTES", free)
+        options = RunOptions(stream="always", device_memory=free)
+        given: dict[str, Any] = {"host_memory": None, "stream": "always", "threads": [1]}
+        found = decide_streaming(program, analyse(program), graph, "cuda", options, **given)
+        assert found is not None
+        return found
+
+    values, reverse = 2 * 16 * graph.num_edges, 8 * graph.num_edges
+    most = decided(1 << 30)
+    beside = sum(most.resident.values())
+    assert (most.values, most.spilled) == (values + reverse, 0)
+    for room, on_device in ((values, values), (values - 1, reverse), (reverse - 1, 0)):
+        found = decided(beside + room)
+        assert (found.values, found.spilled) == (on_device, values + reverse - on_device)
+        assert "on the GPU's host" in str(found)

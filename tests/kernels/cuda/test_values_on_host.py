@@ -1,0 +1,93 @@
+"""Leases of programs that keep values on edges beside a packed store, by the text of the kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from host_gpu import use_host_as_gpu
+from host_lease import run_leases_by_their_text
+from value_programs import VALUES
+
+import sigps
+from sigps import Checkpoint, Result, run
+from sigps.engine.gpu import placement
+from sigps.graph.formats.packed_store import save_packed
+from sigps.graph.packing.table import chains
+
+STAYS = [[True, True], [False, True], [False, False]]
+"""Whether values, and where those of other ends lie, are on the device."""
+
+
+def store(folder: Path, page_arcs: int) -> Path:
+    """Write a graph of which rows span pages, some edges are parallel or loops, and some vertices have none."""
+    made = sigps.generate("rmat", scale=7, seed=2, weights="random").undirected()
+    save_packed(made, folder / "store", order="given", page_arcs=page_arcs)
+    return folder / "store"
+
+
+def assert_equal(found: Result, expected: Result, what: Any) -> None:
+    """Compare fields, values on edges and supersteps."""
+    for mine, theirs in ((found, expected), (found.edges, expected.edges)):
+        for name in theirs.fields if isinstance(theirs, Result) else theirs:
+            one, other = np.asarray(mine[name]), np.asarray(theirs[name])
+            if one.dtype.kind == "f":
+                np.testing.assert_allclose(one, other, rtol=1e-12, err_msg=f"{name} {what}")
+            else:
+                assert one.tolist() == other.tolist(), (name, what)
+    assert found.supersteps == expected.supersteps
+
+
+@pytest.mark.parametrize("page_arcs", [24, 1 << 12])
+@pytest.mark.parametrize("name", VALUES)
+def test_values_lie_on_the_device_or_the_host(
+    name: str, page_arcs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, stored = VALUES[name], sigps.load(store(tmp_path, page_arcs))
+    assert stored.packed is not None
+    lengths = [len(chain) for chain in chains(stored.packed.rows.table)]
+    assert page_arcs > 24 or (len(lengths) >= 8 and max(lengths) >= 3)
+    expected = run(program, stored, device="python", max_supersteps=30)
+    use_host_as_gpu(monkeypatch)
+    launched = run_leases_by_their_text(monkeypatch, blocks=3 if page_arcs == 24 else 1)
+    for stays in STAYS:
+        monkeypatch.setattr(placement, "_stays", lambda wanted, room, stays=stays: stays)
+        launched.clear()
+        stored = sigps.load(tmp_path / "store")
+        found = run(program, stored, device="cuda", stream="always", max_supersteps=30)
+        assert launched
+        assert not stored.is_laid_out
+        assert_equal(found, expected, stays)
+        assert found.stats[0].bytes_read > 0
+
+
+def test_one_graph_has_them_here_and_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, stored = VALUES["returns"], sigps.load(store(tmp_path, 24))
+    expected = run(program, stored, device="python")
+    use_host_as_gpu(monkeypatch)
+    run_leases_by_their_text(monkeypatch, blocks=2)
+    stored = sigps.load(tmp_path / "store")
+    for stays in (*STAYS, *STAYS):
+        monkeypatch.setattr(placement, "_stays", lambda wanted, room, stays=stays: stays)
+        assert_equal(run(program, stored, device="cuda", stream="always"), expected, stays)
+
+
+@pytest.mark.parametrize("stays", STAYS)
+@pytest.mark.parametrize("first", ["cuda", "cpu"])
+def test_state_logs_go_on(
+    first: str, stays: list[bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = sigps.load(store(tmp_path, 24))
+    expected = {name: run(VALUES[name], stored, device="python") for name in ("estimates", "forest")}
+    use_host_as_gpu(monkeypatch)
+    run_leases_by_their_text(monkeypatch, blocks=2)
+    monkeypatch.setattr(placement, "_stays", lambda wanted, room: stays)
+    for name, judge in expected.items():
+        log = Checkpoint(str(tmp_path / name), every=2)
+        other = "cpu" if first == "cuda" else "cuda"
+        for stop, device in ((5, first), (9, other), (None, first)):
+            options: dict[str, Any] = {"max_supersteps": stop, "checkpoint": log, "resume": True}
+            found = run(VALUES[name], stored, device=device, stream="always", **options)
+        assert_equal(found, judge, name)
