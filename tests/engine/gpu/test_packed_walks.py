@@ -11,17 +11,12 @@ import pytest
 import send_programs
 import vector_programs
 from battery import BATTERY
+from edge_programs import Marks
 from packed_runs import on_ranks
 from walk_programs import ALONG_NO_EDGES, UNREAD, WALKS, Around
 
 import sigps
-from sigps.apps import (
-    BipartiteMatching,
-    Blocks,
-    MinimumSpanningForest,
-    Node2vecWalks,
-    SemiClustering,
-)
+from sigps.apps import BipartiteMatching, Blocks, Node2vecWalks, SemiClustering, TriDN
 from sigps.compiler.cuda.compile import compile_for_cuda, macros_of
 from sigps.compiler.frontend.analysis import analyse
 from sigps.engine.gpu import direct_messages
@@ -98,7 +93,8 @@ def test_what_walks_edges_and_cannot_stream_is_refused(
 
     refused("the store of a directed graph has in-edges", Around(), "directed")
     refused("of Around walks, in the order of edges, and the rows of .* are by degree", Around(), "degree")
-    refused("keeps values on edges", MinimumSpanningForest(), "given")
+    refused("looks through rows of neighbours, which are in memory", TriDN(), "given")
+    refused("keeps values on edges, and sends what goes along them as a record", Marks(), "given")
     refused("and reads messages along them one by one", SemiClustering(), "given")
     refused("Walk reads several values of an edge", send_programs.Walk(), "given")
     refused("or compute.. walks edges, are pulled", Around(), "given", direction="push")
