@@ -68,7 +68,7 @@ def linear(program: VertexProgram) -> Linear | str:
 def _claim(program: VertexProgram) -> Linear | str:
     names = functions(program, Casts(), {**meanings(program), "abs": abs, "bool": bool})
     states, records, lost_texts = set(), set(), set()
-    used: frozenset[str] = frozenset()
+    used, sent_used = frozenset[str](), frozenset[str]()
     for oracle in all_answers():
 
         def constant(text: str, ask: Callable[[], bool] = oracle.answer) -> _Term:
@@ -94,11 +94,14 @@ def _claim(program: VertexProgram) -> Linear | str:
         if flags & SENT:
             if not isinstance(sent, _Term):
                 return "what is sent is not linear in the state"
+            sent_used |= sent.unknowns
             records.add(sent.text)
         if not flags & HALT:
             lost_texts |= {(i, bool(flags & SENT), _text(value)) for i, value in enumerate(given)}
     if "x" in used or "g" not in used or len(states) != 1 or len(records) != 1:
         return "the state is not always the same linear function of messages"
+    if "x" in sent_used:
+        return "what is sent depends on the state of before"
     lost = [i for i in range(len(program.aggregators)) if f"a{i}" in used]
     if len(lost) > 1 or any(program.aggregators[i].kind != "sum" for i in lost):
         return "more than one aggregator adds to states"

@@ -8,10 +8,10 @@ none changes, is the judge; this only brings them near.
 
 Where messages go both ways along each edge, and what comes of them is the same but for a scale of each vertex,
 I - K is similar to a symmetric matrix whose eigenvalues are above 0. There a vertex may take more than its residual,
-up to twice, in any order, and the distance falls in the norm of that matrix (D. Young, "Iterative methods for solving
-partial difference equations of elliptic type", 1954, and A. Ostrowski, "On the linear iteration procedures for
-symmetric matrices", 1954); `relaxation_of` takes what is best where K's eigenvalues lie between both signs of the
-factor.
+up to twice where no edge passes a negative number, in any order of single vertices, and the distance falls in the norm
+of that matrix (D. Young, "Iterative methods for solving partial difference equations of elliptic type", 1954, and
+A. Ostrowski, "On the linear iteration procedures for symmetric matrices", 1954); `relaxation_of` takes what is best
+where K's eigenvalues lie between both signs of the factor. What grows all the same is put back, and taken plainly.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import itertools
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sigps.compiler.program import VertexProgram
 from sigps.compiler.proofs.linear import Linear, linear
@@ -36,6 +37,11 @@ _SHARE_OF_MEAN, _SHARE_OF_MOST = 0.3, 1e-4
 
 _MOST_SCANS = 64
 """So many times 1 / (1 - factor) scans, at most: what is then not near belongs to no contraction."""
+
+_MOST_GROWTH = 8.0
+"""So many times the least that was ever left may be left: what grows further is no contraction as vertices take it.
+They take their residuals alone then, and at last nothing: loops that pass negative numbers, vertices of two cores that
+always take theirs at once, factors that are not true."""
 
 MOST_CORES = 4
 """Each has a part of what is not taken, and reads all parts. More cores pull, and share the work of that."""
@@ -122,15 +128,36 @@ class Residuals:
         left, most, taken, changed = sum(row[0] for row in found), 0.0, 0, 0
         edges = sum(row[1] for row in found)
         spans = [(*span, core) for core, span in enumerate(self._ranges_of_edges())]
+        begun, least_left = self._kept(), left
         for _ in range(int(_MOST_SCANS / (1.0 - claim.factor))):
+            if not left <= _MOST_GROWTH * least_left:  # also where it is no number
+                self._put_back(begun)
+                if relaxation == 1.0 or not np.isfinite(least_left):
+                    break
+                found = self._run("add_up", self._even, *self._pulled(arguments))
+                relaxation, most, left = 1.0, 0.0, sum(row[0] for row in found)
+                least_left = left
             changed = self._find_changed(changed, arguments)
-            if changed < 0 or not np.isfinite(left):
+            if changed < 0:
                 break
+            least_left = min(least_left, left)
             least = max(_SHARE_OF_MEAN * left / n, _SHARE_OF_MOST * most)
             found = self._run("pass_on", spans, *self._passed(arguments, least, relaxation))
             left, most = sum(row[0] for row in found), max(row[1] for row in found)
             taken, edges = taken + sum(row[2] for row in found), edges + sum(row[3] for row in found)
+        else:
+            if not left <= _MOST_GROWTH * least_left:
+                self._put_back(begun)
         return taken, edges
+
+    def _kept(self) -> list[NDArray[Any]]:
+        return [values[0].copy() for values in (self._state.fields.states, self._state.read.records)]
+
+    def _put_back(self, kept: list[NDArray[Any]]) -> None:
+        """Let states and records be what they were when nothing had been passed on."""
+        for values, before in zip((self._state.fields.states, self._state.read.records), kept, strict=True):
+            values[0][:] = before
+        self._untaken[:] = 0.0
 
     def _find_changed(self, begin: int, arguments: Any) -> int:
         """Return a vertex that compute() would change, the next from this one on; -1 where there is none."""

@@ -31,6 +31,22 @@ def rounds_of(step: str, sent: str = "self.x") -> Vertex:
     )
 
 
+def sending_what_was() -> Vertex:
+    """Return a program that sends its state of before."""
+    return program_of(
+        """
+        before = self.x
+        if self.superstep > 0:
+            self.x = 1.0 + 0.5 * sum(messages)
+        if self.superstep >= 50:
+            self.vote_to_halt()
+        else:
+            self.send_to_neighbors(before)
+        """,
+        FIELDS,
+    )
+
+
 def passing(message: str) -> Vertex:
     """Return a program that sends this along each edge in each of 50 rounds."""
     return program_of(
@@ -114,6 +130,7 @@ def test_the_end_is_no_step() -> None:
         (rounds_of("self.x = 1.0 + self.num_edges + 0.1 * g"), "reads the number of edges"),
         (rounds_of("self.x = 1.0 + 0.1 * g", sent="self.x / self.num_edges"), "reads the number of edges"),
         (passing("edge.weight * self.x / (1 + self.superstep)"), "depends on the superstep"),
+        (sending_what_was(), "the state of before"),
     ],
 )
 def test_others(program: Vertex, reason: str) -> None:

@@ -199,3 +199,14 @@ def test_what_is_no_contraction_after_all_ends_as_it_says() -> None:
 def test_relaxation(factor: float, expected: float) -> None:
     assert relaxation_of(factor, is_symmetric=True) == pytest.approx(expected)
     assert relaxation_of(factor, is_symmetric=False) == 1.0
+
+
+class Nearly(Weighed, asynchronous=0.99):
+    """The same, of which less is lost."""
+
+
+def test_what_grows_where_vertices_take_more_is_put_back() -> None:
+    """A loop that passes a negative number: 1.75 times its residual is too much for its vertex, without end."""
+    graph = Graph.from_edges([0, 1, 2], [0, 2, 3], weights=[-1.0, 0.5, 0.3], directed=False)
+    found = run(Nearly(share=0.98), graph, device="cpu", asynchronous=True)
+    np.testing.assert_allclose(found["value"], fixed_point(graph, Nearly(share=0.98)), atol=1e-6)
