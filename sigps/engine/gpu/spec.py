@@ -434,10 +434,13 @@ class StreamingGpuSpec(GpuSpec):
     ) -> str:
         return "edges are streamed for one run at a time"
 
+    def goes_by_hosts(self, program: VertexProgram) -> bool:
+        return program.reads_edges or program.delivery is Delivery.DIRECT
+
     def make(self, context: RunContext) -> Engine:
         options, size, program = context.options, context.exchange.size, context.executable.program
         assert program is not None
-        if options.has_peers and (program.reads_edges or program.delivery is Delivery.DIRECT):
+        if options.has_peers and self.goes_by_hosts(program):
             raise ConfigError(
                 f"{program.name} sends direct messages, or its compute() walks edges, which beside packed edges of "
                 "several ranks is not built for GPUs that write into each other's memory. Use transport='mpi' or 'nccl'"

@@ -16,10 +16,12 @@ from packed_runs import on_ranks
 from walk_programs import UNREAD, WALKS
 
 import sigps
+from sigps.apps import PageRank
 from sigps.compiler.frontend.analysis import analyse
 from sigps.errors import ConfigError
 from sigps.graph.formats.packed_store import save_packed
 from sigps.graph.packing.table import chains
+from sigps.system import worker_manager
 
 
 def store(folder: Path, page_arcs: int) -> Path:
@@ -144,4 +146,21 @@ def test_peers_refuse_direct_messages_and_walks(
     folder = store(tmp_path, 24)
     use_host_as_peers(monkeypatch, 2)
     with pytest.raises(ConfigError, match="is not built for GPUs that write into each other's memory"):
+        on_ranks(2, program, folder, stream="always", transport="peer")
+
+
+@pytest.mark.parametrize(("program", "by_hosts"), [(WALKS["folds"], True), (PageRank(iterations=2), False)])
+def test_ranks_that_walk_cross_by_hosts_unless_peers_are_asked_for(
+    program: sigps.Vertex, by_hosts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, chosen = store(tmp_path, 24), list[bool]()
+    use_host_as_gpu(monkeypatch)
+
+    def choose(*given: Any, **how: bool) -> Any:
+        chosen.append(how["by_hosts"])
+        raise ConfigError("a transport was chosen")
+
+    monkeypatch.setattr(worker_manager, "choose_transport", choose)
+    with pytest.raises(ConfigError, match="a transport was chosen"):
         on_ranks(2, program, folder, stream="always")
+    assert set(chosen) == {by_hosts}
