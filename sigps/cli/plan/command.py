@@ -86,8 +86,9 @@ def plan(
     if streaming is not None:
         click.echo(f"  streamed   {bytes_text(streaming.streamed):>12}  a superstep at most")
         if streaming.spilled:
+            where = streaming.where_spilled + ", in TMPDIR" * (streaming.where_spilled == "in files")
             click.echo(
-                f"  in files   {bytes_text(streaming.spilled):>12}  of values on edges at most, in TMPDIR"
+                f"  spilled    {bytes_text(streaming.spilled):>12}  of values on edges at most, {where}"
             )
         click.echo(f"it streams: {streaming}")
     if job.many is not None:

@@ -291,20 +291,25 @@ class GpuRankedLiveEngine(GpuLiveEngine):
         """Return what a batch came to, after rows of all ranks have been made room for; waits for the device."""
         if not self._is_launched:
             return super()._read()
-        found = self._batches.read()
+        found = self._met()
         while found["everywhere"]["states"] & (_FULL | _REFUSED) == _FULL:
             if found["is_full"]:
                 self._make_room(found)
             self._launch_again()
-            found = self._batches.read()
+            found = self._met()
+        if not self._is_read:
+            self._note_changes(found)
+        return found
+
+    def _met(self) -> Any:
+        """Return what a launch came to in which GPUs met; waits for the device."""
+        found = self._batches.read()
         if lost := int(found["everywhere"]["lost"]):
             raise ExchangeError(
                 "it did not come to where ranks meet in time: it hangs, or its process is lost",
                 rank=lost - 1,
                 superstep=self._engine.superstep,
             )
-        if not self._is_read:
-            self._note_changes(found)
         return found
 
     def _number_together(self) -> None:
