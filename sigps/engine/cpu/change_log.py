@@ -56,6 +56,10 @@ class ChangeLog:
         self._new: list[_Segment] = []
         self._segments: list[_Segment] = []
         self._in_memory = 0
+        self._file: SpillFile | None = (
+            None  # of the segments of this superstep; it goes with the last of them
+        )
+        self._file_end = 0
         self.waiting = np.zeros(first_rows.size - 1, dtype=np.int64)
         self.spilled = 0
 
@@ -76,7 +80,7 @@ class ChangeLog:
         for segment in self._new:
             self.waiting += segment.sizes
         self._segments += self._new
-        self._new = []
+        self._new, self._file = [], None
 
     def take(self, number: int) -> Iterator[Changes]:
         """Yield the entries of a block, which are not there again; those to one edge in the order of supersteps."""
@@ -116,12 +120,15 @@ class ChangeLog:
         group_by_block(targets, self._first_rows, begins, order)
         size = targets.size * (8 + sum(dtype.itemsize for dtype in self._dtypes))
         fits = self._room is None or 2 * (self._in_memory + size) <= self._room
-        segment = _Segment(begins, self._dtypes, None if fits else SpillFile())
+        if not fits and self._file is None:
+            self._file, self._file_end = SpillFile(), 0
+        segment = _Segment(begins, self._dtypes, None if fits else self._file, self._file_end)
         segment.write(targets[order])
         del targets
         segment.write(np.concatenate([part.sources for part in parts])[order])
         for column in range(len(self._dtypes)):
             segment.write(np.concatenate([part.columns[column] for part in parts])[order])
+        self._file_end = self._file_end if fits else segment.file_end
         self._in_memory += segment.in_memory
         self.spilled += size - segment.in_memory
         self._new.append(segment)
@@ -131,17 +138,22 @@ class _Segment:
     """Arrays of entries grouped by block: `begins`, [blocks + 1], says where those of each begin."""
 
     def __init__(
-        self, begins: NDArray[np.uint64], dtypes: Sequence[np.dtype[Any]], file: SpillFile | None
+        self, begins: NDArray[np.uint64], dtypes: Sequence[np.dtype[Any]], file: SpillFile | None, at: int
     ) -> None:
         self.begins, self._file = begins, file
         self._dtypes = [np.dtype(np.uint32), np.dtype(np.uint32), *dtypes]
         self._arrays: list[NDArray[Any]] = []
-        self._positions: list[int] = [0]
+        self._positions: list[int] = [at]
         self._counting = threading.Lock()
         self.sizes: NDArray[np.int64] = (begins[1:] - begins[:-1]).astype(np.int64)
         self.waits = self.sizes > 0
         self.num_left = int(np.count_nonzero(self.waits))
         self.in_memory = 0
+
+    @property
+    def file_end(self) -> int:
+        """The position behind what it has in its file."""
+        return self._positions[-1]
 
     def write(self, values: NDArray[Any]) -> None:
         """Keep one more array."""

@@ -92,7 +92,7 @@ class ValueBlocks:
         self._file: SpillFile | None = None
         if num_kept < self._arcs.size:
             at_most = (self._num_edges - int(begins[num_kept])) * an_edge
-            require_disk(at_most + change_bytes(program) * self._num_edges)
+            require_disk(at_most + 2 * change_bytes(program) * self._num_edges)  # of two supersteps
             self._file = SpillFile()
         self._is_stored = np.zeros((2, self._arcs.size), dtype=np.bool_)  # pending; of the other ends
         self._of_thread, self._counting, self._moved_bytes = threading.local(), threading.Lock(), 0

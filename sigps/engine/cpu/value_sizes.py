@@ -27,8 +27,8 @@ def least_room(program: VertexProgram) -> int:
 
 
 def most_room(program: VertexProgram, num_edges: int) -> int:
-    """Return the bytes with which no value is in a file: twice as many may wait as there are edges."""
-    return max(least_room(program), (value_bytes(program) + 2 * change_bytes(program)) * num_edges)
+    """Return the bytes with which no value is in a file: twice as many may wait as there are edges, and be grouped."""
+    return max(least_room(program), (value_bytes(program) + 4 * change_bytes(program)) * num_edges)
 
 
 def log_room(program: VertexProgram, num_edges: int, room: int | None) -> int | None:
@@ -36,7 +36,7 @@ def log_room(program: VertexProgram, num_edges: int, room: int | None) -> int | 
     if room is None or not program.reads_reverse:
         return room and 0
     beside_all = room - value_bytes(program) * num_edges
-    return max(_LEAST_LOG, min(2 * change_bytes(program) * num_edges, max(room // 4, beside_all)))
+    return max(_LEAST_LOG, min(4 * change_bytes(program) * num_edges, max(room // 4, beside_all)))
 
 
 def thread_bytes(program: VertexProgram, longest: int) -> int:

@@ -346,7 +346,7 @@ def test_what_they_take_is_said_and_kept_to(tmp_path: Path, caplog: pytest.LogCa
     assert all_in_memory.room_on_edges is None
     assert all_in_memory.spilled == 0
     least = value_sizes._LEAST_LOG
-    needed = (16 + 16 + 2 * (8 + 16)) * edges  # two states, both read of the other end; and what waits
+    needed = (16 + 16 + 4 * (8 + 16)) * edges  # two states, read of both ends; what waits, and is grouped
     assert all_in_memory.values == max(needed, least) - least
     limit = sum(all_in_memory.resident.values()) + all_in_memory.values // 2
     found = streaming_of(program, stored, 2, limit)
