@@ -14,12 +14,16 @@ from typing import Any
 import pytest
 from battery import BATTERY, Sample
 from covering import quick_items
+from hypothesis import settings
 from places import REPOSITORY
 from thread_group import run_ranks as _run_ranks
 
 from sigps.device.cuda import find_gpu
 from sigps.engine.cpu import engine
 from sigps.errors import DeviceError
+
+settings.register_profile("no deadline", deadline=None)  # machines differ, and wait for others
+settings.load_profile("no deadline")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

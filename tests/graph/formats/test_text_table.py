@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from graph_files import write
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sigps.errors import GraphError
@@ -53,7 +53,6 @@ def test_blanks_and_comments(tmp_path: Path, text: str, block_bytes: int) -> Non
     assert num_skipped == len(text.splitlines()) - 2
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.one_of(
