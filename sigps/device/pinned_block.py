@@ -14,7 +14,7 @@ __all__ = ["PinnedBlock"]
 
 
 class PinnedBlock:
-    """Pinned memory. Kernels and the host see the same bytes; the host's reads wait for kernels that its caller began.
+    """Pinned memory. Kernels and the host see the same bytes; who reads on the host waits for kernels first.
 
     Args:
         num_bytes: Its size.
@@ -37,7 +37,8 @@ class PinnedBlock:
                 f"{available_memory():,} are free",
                 rank=0,
             )
-        held = cupy.cuda.alloc_pinned_memory(size)
+        # Not of CuPy's pool, which takes powers of two, and keeps them.
+        held = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(size), 0)
         device = int(cupy.cuda.runtime.getDevice())
         memory = cupy.cuda.UnownedMemory(held.ptr, size, held, device)
         self.pointer = cupy.cuda.MemoryPointer(memory, 0)

@@ -209,6 +209,8 @@ def _cupy() -> Any:
         ),
         alloc=lambda size: Pointer(np.empty(size, np.uint8)),
         alloc_pinned_memory=_Pinned,
+        PinnedMemory=_Pinned,
+        PinnedMemoryPointer=lambda memory, offset: memory,
         UnownedMemory=lambda address, size, owner, device: np.frombuffer(owner, np.uint8, size),
         MemoryPointer=Pointer,
         memory=SimpleNamespace(OutOfMemoryError=type("OutOfMemoryError", (MemoryError,), {})),

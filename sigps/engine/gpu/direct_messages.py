@@ -78,9 +78,12 @@ class DirectMessages:
         Raises:
             DeviceError: If there is no memory for so many messages.
         """
-        larger = self.wanted_capacity()
+        larger, stays, enqueued = (
+            self.wanted_capacity(),
+            self._stays(),
+            self._widths(),
+        )  # which take memory first
         taken = self._taken(larger, f"the direct messages of superstep {superstep}")
-        stays, enqueued = self._stays(), self._widths()
         for name, new in taken.items():
             at = 0
             for part in self._parts(name, enqueued[name], stays) if name in enqueued else self._arrived(name):

@@ -17,6 +17,7 @@ from graphs import samples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from thread_group import ThreadGroup, run_ranks
+from value_programs import Often, Pairs
 
 import sigps
 from sigps import (
@@ -29,7 +30,6 @@ from sigps import (
     Param,
     Result,
     State,
-    Vector,
     Vertex,
     run,
 )
@@ -77,38 +77,6 @@ class Late(Vertex, message=bool, directed=False):
                 self.send_to_neighbors(True)
         else:
             self.heard = max((edge.reverse.said for edge in self.out_edges), default=-1)
-            self.vote_to_halt()
-
-
-class Often(Vertex, message=int, directed=False):
-    """Writes on its edges, then sends more than a queue takes: it computes once more, from its old values."""
-
-    times: EdgeState[int] = 0
-    total: State[int] = 0
-
-    def compute(self, messages: Any) -> None:
-        self.total += sum(messages)
-        if self.superstep < 3:
-            for edge in self.out_edges:
-                edge.times += 1 + edge.reverse.times
-                for number in range(3):
-                    self.send_to(edge.target, edge.times + number)
-        else:
-            self.vote_to_halt()
-
-
-class Pairs(Vertex, directed=False):
-    """Keeps vectors on edges."""
-
-    at: EdgeState[Vector[float, 2]] = 0.5
-    seen: EdgeState[bool] = False
-
-    def compute(self, messages: Any) -> None:
-        for edge in self.out_edges:
-            near = edge.reverse.at
-            edge.seen = near[1] > near[0]
-            edge.at = near * 0.5 + edge.weight * (self.superstep + 1)
-        if self.superstep == 3:
             self.vote_to_halt()
 
 
