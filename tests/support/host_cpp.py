@@ -15,8 +15,17 @@ from typing import Any
 import pytest
 
 from sigps.kernels import cuda as kernels
+from sigps.native import cache
 
-__all__ = ["LIBRARY_FLAGS", "find_compiler", "has_compiler", "host_functions", "host_library"]
+__all__ = [
+    "LIBRARY_FLAGS",
+    "compiled",
+    "find_compiler",
+    "has_compiler",
+    "host_functions",
+    "host_library",
+    "loaded",
+]
 
 FOLDER = Path(kernels.__file__).parent
 
@@ -126,30 +135,48 @@ def has_compiler() -> bool:
     return find_compiler() is not None
 
 
-@functools.lru_cache(maxsize=256)
-def host_library(source: str, defines: tuple[tuple[str, str], ...] = ()) -> ctypes.CDLL:
-    """Compile a source for the host, or skip where there is no compiler."""
+def compiled(texts: Mapping[str, str], *flags: str) -> bytes:
+    """Compile the last of these files, which may take the others, for the host; return the library.
+
+    It is kept with what sigps compiles, for other processes. Skips the test where there is no compiler.
+    """
     compiler = find_compiler()
     if compiler is None:
         pytest.skip("no C++ compiler (c++, g++, clang++)")
-    with tempfile.TemporaryDirectory() as folder:
-        for file in FOLDER.glob("*.cuh"):  # beside each other, so that one of them can be replaced
-            (Path(folder) / file.name).symlink_to(file)
-        warp = Path(folder) / "warp_neighbors.cuh"
-        if "SIGPS_HOST_WARP" not in source:
-            warp.unlink()
-            warp.write_text(_WARP_OF_ONE)
-        (Path(folder) / "program.cpp").write_text(_TEAM_OF_THREADS + source)
-        macros = [f"-D{name}={value}" for name, value in (*_QUALIFIERS.items(), *defines)]
-        flags = [
-            "-std=c++17",
-            "-O0",
-            *LIBRARY_FLAGS,
-            "-fno-strict-aliasing",
-            "-fno-builtin",
-            "-Wno-attributes",
-            f"-I{folder}",
-        ]
-        library = Path(folder) / f"{hashlib.sha256(source.encode()).hexdigest()[:16]}.so"
-        subprocess.run([compiler, *flags, *macros, "program.cpp", "-o", str(library)], cwd=folder, check=True)
-        return ctypes.CDLL(str(library))
+    command = [compiler, *LIBRARY_FLAGS, *flags]
+    key = f"library of the host {hashlib.sha256(repr((_version(compiler), command, texts)).encode()).hexdigest()}"
+    kept = cache.read(key)
+    if kept is None:
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in texts.items():
+                (Path(folder) / name).write_text(text)
+            subprocess.run([*command, "-I.", [*texts][-1], "-o", "library.so"], cwd=folder, check=True)
+            kept = (Path(folder) / "library.so").read_bytes()
+        cache.write(key, kept)
+    assert isinstance(kept, bytes)
+    return kept
+
+
+def loaded(library: bytes) -> ctypes.CDLL:
+    """Load a library, or one more copy of it."""
+    with tempfile.NamedTemporaryFile(suffix=".so") as file:
+        file.write(library)
+        file.flush()
+        return ctypes.CDLL(file.name)
+
+
+@functools.cache
+def _version(compiler: str) -> str:
+    return subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
+
+
+@functools.lru_cache(maxsize=256)
+def host_library(source: str, defines: tuple[tuple[str, str], ...] = ()) -> ctypes.CDLL:
+    """Compile a source for the host, or skip where there is no compiler."""
+    texts = {file.name: file.read_text() for file in FOLDER.glob("*.cuh")}
+    if "SIGPS_HOST_WARP" not in source:
+        texts["warp_neighbors.cuh"] = _WARP_OF_ONE
+    texts["program.cpp"] = _TEAM_OF_THREADS + source
+    flags = ["-std=c++17", "-O0", "-fno-strict-aliasing", "-fno-builtin", "-Wno-attributes"]
+    macros = [f"-D{name}={value}" for name, value in (*_QUALIFIERS.items(), *defines)]
+    return loaded(compiled(texts, *flags, *macros))

@@ -6,8 +6,6 @@ import contextlib
 import ctypes
 import functools
 import re
-import subprocess
-import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,8 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
-from host_cpp import FOLDER, LIBRARY_FLAGS, find_compiler
+from host_cpp import FOLDER, compiled, loaded
 
 __all__ = ["Copies", "entries_of", "host_kernels", "kernels_of", "launcher", "library_of", "text_of"]
 
@@ -184,29 +181,14 @@ class Copies:
         self._idle.append(copy)
 
 
-def loaded(content: bytes) -> ctypes.CDLL:
-    """Load a library."""
-    with tempfile.NamedTemporaryFile(suffix=".so") as file:
-        file.write(content)
-        file.flush()
-        return ctypes.CDLL(file.name)
-
-
 def library_of(parts: Sequence[str], macros: Mapping[str, Any]) -> ctypes.CDLL:
     """Compile a text for the host, and load it; skip the test where there is no compiler."""
     return loaded(_compiled(parts, macros))
 
 
 def _compiled(parts: Sequence[str], macros: Mapping[str, Any]) -> bytes:
-    compiler = find_compiler()
-    if compiler is None:
-        pytest.skip("no C++ compiler (c++, g++, clang++)")
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "kernels.cpp").write_text("\n".join(parts))
-        defines = [f"-D{name}={value}" for name, value in macros.items()]
-        command = [compiler, "-std=c++20", "-O1", "-w", *LIBRARY_FLAGS, *defines]
-        subprocess.run([*command, "kernels.cpp", "-o", "kernels.so"], cwd=folder, check=True)
-        return (Path(folder) / "kernels.so").read_bytes()
+    defines = [f"-D{name}={value}" for name, value in macros.items()]
+    return compiled({"kernels.cpp": "\n".join(parts)}, "-std=c++20", "-O1", "-w", *defines)
 
 
 _TAKEN = r'#include "((?:packed_rows|rmat|changing_rows|trimming|live|meeting|trees).cuh)"'

@@ -11,8 +11,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import re
-import subprocess
-import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +23,7 @@ import host_gpu
 import numpy as np
 import pytest
 from cuda_twin import layout_of
-from host_cpp import FOLDER, LIBRARY_FLAGS, find_compiler
+from host_cpp import FOLDER, compiled
 from host_kernels import Copies, entries_of, host_kernels, kernels_of, launcher, text_of
 
 from sigps.compiler.cuda import compile as cuda
@@ -249,9 +247,6 @@ def _linked(
     entries: Sequence[str],
 ) -> bytes:
     """Compile a file of kernels and a program's functions as one text; return the library."""
-    compiler = find_compiler()
-    if compiler is None:
-        pytest.skip("no C++ compiler (c++, g++, clang++)")
     layout = layout_of(program, dict(types), narrow)
     functions = Functions(program, dict(types))
     functions.infer()
@@ -263,26 +258,16 @@ def _linked(
     text += [source]
     text += ["" if program.master is None else master_source(program, layout), f'#include "{file}"']
     text += entries
-    with tempfile.TemporaryDirectory() as folder:
-        for path in (*FOLDER.glob("*.cuh"), FOLDER / file):
-            kernel = _ASM.sub(_replaced, path.read_text()) if path.name in _OF_A_LEASE else path.read_text()
-            kernel = re.sub(
-                r"extern __shared__ uint4 (\w+)\[\];", r"alignas(16) static uint4 \1[1 << 14];", kernel
-            )
-            (Path(folder) / path.name).write_text(kernel)
-        (Path(folder) / "kernels.cpp").write_text("\n".join(text))
-        flags = [f"-D{name}={value}" for name, value in {**defines, **macros}.items()]
-        command = [
-            compiler,
-            "-std=c++20",
-            "-O1",
-            "-w",
-            *LIBRARY_FLAGS,
-            "-fno-strict-aliasing",
-            f"-I{folder}",
-        ]
-        subprocess.run([*command, *flags, "kernels.cpp", "-o", "kernels.so"], cwd=folder, check=True)
-        return (Path(folder) / "kernels.so").read_bytes()
+    texts = {path.name: _of_host(path) for path in (*FOLDER.glob("*.cuh"), FOLDER / file)}
+    flags = [f"-D{name}={value}" for name, value in {**defines, **macros}.items()]
+    return compiled(
+        {**texts, "kernels.cpp": "\n".join(text)}, "-std=c++20", "-O1", "-w", "-fno-strict-aliasing", *flags
+    )
+
+
+def _of_host(path: Path) -> str:
+    kernel = _ASM.sub(_replaced, path.read_text()) if path.name in _OF_A_LEASE else path.read_text()
+    return re.sub(r"extern __shared__ uint4 (\w+)\[\];", r"alignas(16) static uint4 \1[1 << 14];", kernel)
 
 
 _OF_A_LEASE = ("scatter.cuh", "cluster.cuh", "all_gpus.cuh", "grid.cuh")

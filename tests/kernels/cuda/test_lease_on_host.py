@@ -12,6 +12,7 @@ from host_gpu import use_host_as_gpu
 from host_lease import run_leases_by_their_text
 from keyed_programs import KEYED
 from numpy.typing import NDArray
+from turns import in_turn
 
 import sigps
 from sigps import Graph, Vertex
@@ -81,7 +82,7 @@ PROGRAMS = {
 }
 
 
-CASES = [(program, graph, "auto") for program in PROGRAMS for graph in ("grid", "rmat")]
+CASES = in_turn(PROGRAMS, ["grid", "rmat"], ["auto"])
 CASES += [
     ("BFS", "grid", "push"),
     ("KCore", "grid", "push"),
@@ -142,9 +143,7 @@ PACKED: dict[str, Vertex] = {
 """Messages that are combined, of up to 64 bytes, listed, sorted, and grouped by key."""
 
 
-@pytest.mark.parametrize("page_arcs", [64, 1 << 12])
-@pytest.mark.parametrize("order", ["given", "degree"])
-@pytest.mark.parametrize("name", PACKED)
+@pytest.mark.parametrize(("name", "order", "page_arcs"), in_turn(PACKED, ["given", "degree"], [64, 1 << 12]))
 def test_a_lease_over_packed_edges_is_the_interpreters(
     name: str, order: Any, page_arcs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from host_kernels import host_kernels, library_of, text_of
+from turns import in_turn
 
 from sigps.compiler.cuda.compile import c_type
 from sigps.engine.gpu.packed_edges import NO_PAGE
@@ -285,6 +286,13 @@ def drawn_pull(
     )
 
 
+SIZES = [(90, 32), (3000, 1 << 10), (3000, 1 << 14), (17_000, 1 << 17)]
+"""Numbers of rows, and of arcs of a page."""
+
+COLUMNS = [(None, ALL_SENT, SOME_SENT), (np.float64, SOME_SENT, ALL_SENT), (np.uint8, ALL_SENT, SOME_SENT)]
+"""What is read beside the ends, with who sent: where lists stay as they are, and where they are sorted."""
+
+
 @pytest.mark.parametrize("sender_filter", [ALL_SENT, SOME_SENT])
 @pytest.mark.parametrize(
     ("way", "column", "words"),
@@ -370,11 +378,13 @@ def test_pages_are_computed_until_nothing_changes(num_rows: int, page_arcs: int)
         assert int(pull.found[v, 1]) & 0xFFFFFFFF == (2 * times + bool(row.size) if runs else 0), v
 
 
-@pytest.mark.parametrize("sorts", [False, True])
-@pytest.mark.parametrize("sender_filter", [ALL_SENT, SOME_SENT])
-@pytest.mark.parametrize("column", [None, np.float64, np.uint8])
 @pytest.mark.parametrize(
-    ("num_rows", "page_arcs"), [(90, 32), (3000, 1 << 10), (3000, 1 << 14), (17_000, 1 << 17)]
+    ("num_rows", "page_arcs", "column", "sender_filter", "sorts"),
+    [
+        (*sizes, column, filters[sorts], sorts)
+        for sorts in (False, True)
+        for sizes, (column, *filters) in in_turn(SIZES * 3, COLUMNS)
+    ],
 )
 def test_lists_have_the_order_of_edges(
     num_rows: int, page_arcs: int, column: Any, sender_filter: int, sorts: bool
@@ -397,10 +407,13 @@ def test_lists_have_the_order_of_edges(
         assert (int(found[v, 0]), has) == ((in_order, 2 + bool(brought)) if runs else (0, 0)), v
 
 
-@pytest.mark.parametrize("num_keys", [3, 40, 10**6])
-@pytest.mark.parametrize(("column", "sender_filter"), [(None, ALL_SENT), (np.uint8, SOME_SENT)])
 @pytest.mark.parametrize(
-    ("num_rows", "page_arcs"), [(90, 32), (3000, 1 << 10), (3000, 1 << 14), (17_000, 1 << 17)]
+    ("num_keys", "column", "sender_filter", "num_rows", "page_arcs"),
+    [
+        (num_keys, *read, *sizes)
+        for num_keys, turn in ((3, 1), (40, -1), (10**6, 1))
+        for sizes, read in in_turn(SIZES, [(None, ALL_SENT), (np.uint8, SOME_SENT)][::turn])
+    ],
 )
 def test_the_key_of_most_weight_is_found_whatever_tables_have_room_for(
     num_rows: int, page_arcs: int, column: Any, sender_filter: int, num_keys: int

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from host_gpu import use_host_as_gpu
 from host_lease import run_leases_by_their_text
+from turns import in_turn
 from value_programs import VALUES
 
 import sigps
@@ -40,8 +41,7 @@ def assert_equal(found: Result, expected: Result, what: Any) -> None:
     assert found.supersteps == expected.supersteps
 
 
-@pytest.mark.parametrize("page_arcs", [24, 1 << 12])
-@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize(("name", "page_arcs"), in_turn(VALUES, [24, 1 << 12]))
 def test_values_lie_on_the_device_or_the_host(
     name: str, page_arcs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

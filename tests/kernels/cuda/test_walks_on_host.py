@@ -13,6 +13,7 @@ from host_gpu import use_host_as_gpu
 from host_lease import run_leases_by_their_text
 from host_peers import use_host_as_peers
 from packed_runs import on_ranks
+from turns import in_turn
 from walk_programs import UNREAD, WALKS
 
 import sigps
@@ -38,8 +39,7 @@ def assert_same(found: sigps.Result, expected: sigps.Result, what: Any) -> None:
     assert [s.active for s in found.stats] == [s.active for s in expected.stats]
 
 
-@pytest.mark.parametrize("page_arcs", [24, 1 << 12])
-@pytest.mark.parametrize("name", WALKS)
+@pytest.mark.parametrize(("name", "page_arcs"), in_turn(WALKS, [24, 1 << 12]))
 def test_edges_that_are_walked_are_unpacked(
     name: str, page_arcs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,8 +82,9 @@ def test_pages_whose_vertices_sleep_stay_where_they_are(
         assert others[-1].blocks_skipped > 0
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
-@pytest.mark.parametrize("name", ["sorted", "folds", "weights", "silent", "records"])
+@pytest.mark.parametrize(
+    ("name", "ranks"), in_turn(["sorted", "folds", "weights", "silent", "records"], [2, 3])
+)
 def test_ranks_walk_their_own_pages(
     ranks: int, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,8 +100,7 @@ def test_ranks_walk_their_own_pages(
         assert found.stats[0].bytes_read > 0
 
 
-@pytest.mark.parametrize("has_peers", [False, True])
-@pytest.mark.parametrize("name", UNREAD)
+@pytest.mark.parametrize(("name", "has_peers"), in_turn(UNREAD, [False, True]))
 def test_messages_that_nobody_reads_wake(
     name: str, has_peers: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
