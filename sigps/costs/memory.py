@@ -21,6 +21,7 @@ def memory(
     *,
     loaded: Size | None = None,
     table_bytes: int = 0,
+    num_threads: int = 0,
 ) -> dict[str, int]:
     """Return the bytes that a rank keeps for each purpose while a program runs, and for a time beyond that. O(1).
 
@@ -34,12 +35,13 @@ def memory(
         partition: The rank's partition; None for an even share, with as many ghosts as there can be.
         loaded: The graph as it is loaded, where its edges have other directions there: it stays in memory.
         table_bytes: Bytes of the parameters that are tables.
+        num_threads: Threads on CPU cores of a run that may have no barriers; 0 where it has supersteps alone.
 
     Returns:
         Bytes by purpose. `"graph"`; `"state"`, with lists of the vertices that run and send; `"messages"`. Where there
         are such: `"as loaded"`; `"columns"` of vertices; `"tables"`; `"on edges"`, of what the program keeps there;
-        and `"for a time"`, what laying the graph out, counting triangles, or the values on edges as a result take at
-        their most beyond what state, messages and edges then have.
+        `"residuals"` of a contraction; and `"for a time"`, what laying the graph out, counting triangles, or the values
+        on edges as a result take at their most beyond what state, messages and edges then have.
     """
     partition = partition or even_partition(size.num_vertices, size.num_edges, num_ranks)
     owned, edges, ghosts = partition.vertices, partition.edges, partition.ghosts
@@ -51,6 +53,10 @@ def memory(
     }
     if program is not None and program.reads_edge_links:
         purposes["on edges"] = _link_bytes(size, program, edges, is_part=is_part)
+    if program is not None and num_ranks == 1 and num_threads:
+        from sigps.engine.cpu.residuals import residual_bytes
+
+        purposes["residuals"] = residual_bytes(program, owned, edges, num_threads)
     running = sum(purposes.values()) - purposes["graph"]
     briefly = max(
         _setup_bytes(size, program, edges, loaded, is_part=is_part), _result_bytes(size, program, edges)

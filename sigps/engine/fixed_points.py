@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,6 +31,7 @@ __all__ = [
     "exact_labels",
     "falls_again",
     "is_mesh",
+    "may_reorder",
     "pays_without_barriers",
     "real_width",
 ]
@@ -51,6 +52,18 @@ LEAST_EDGES_OF_LENGTHS = 1 << 13
 edges) 0.93 and 0.68, 0.89 and 0.63; grids of 50 rows (9,800) 0.76 and 0.64, 0.57 and 0.52, of 32 (3,968) 0.48 and 0.61,
 0.44 and 0.49.
 """
+
+
+def may_reorder(
+    asynchronous: bool | Literal["auto"], *, max_supersteps: int | None, saves: bool, schedule: str
+) -> bool | Literal["auto"]:
+    """Return whether a run may have fewer barriers, as it was asked for; False where its supersteps are wanted.
+
+    >>> [may_reorder("auto", max_supersteps=most, saves=False, schedule="vertex") for most in (None, 3)]
+    ['auto', False]
+    """
+    wants_supersteps = max_supersteps is not None or saves or schedule != "vertex"
+    return asynchronous if asynchronous is True or not wants_supersteps else False
 
 
 def is_mesh(*, num_vertices: int, num_edges: int, largest_degree: int, of_lengths: bool = False) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from sigps.account import spent_on
 from sigps.engine.contract import Executable, RunFacts, RunOptions
 from sigps.engine.direction import Schedule
+from sigps.engine.fixed_points import may_reorder
 from sigps.engine.stats import SuperstepStats
 from sigps.engine.table import engine_of, tracing_devices
 from sigps.errors import ConfigError, GraphError
@@ -154,9 +155,9 @@ def prepared(
         deterministic=deterministic,
         forced=None if direction == "auto" else direction,
         precision=width,
-        asynchronous=asynchronous
-        if asynchronous is True or (max_supersteps is None and checkpoint is None and schedule == "vertex")
-        else False,
+        asynchronous=may_reorder(
+            asynchronous, max_supersteps=max_supersteps, saves=checkpoint is not None, schedule=schedule
+        ),
         saves=checkpoint is not None,
         schedule=schedule,
         initial=given,

@@ -219,6 +219,7 @@ def run(
         loaded=given.report,
         began=began,
         precision=made.options.precision,
+        reorders=bool(made.options.asynchronous),
         arguments=tuple(sys.argv),
     )
     return result

@@ -128,7 +128,15 @@ def decide_streaming(
 
     size, states = size_of(graph), bytes_of_states(program, options.precision)
     tables = bytes_of_tables(program)
-    whole = memory(turned_size(size, program), derived, len(threads), states, loaded=size, table_bytes=tables)
+    whole = memory(
+        turned_size(size, program),
+        derived,
+        len(threads),
+        states,
+        loaded=size,
+        table_bytes=tables,
+        num_threads=max(threads) if options.asynchronous else 0,
+    )
     needed = sum(whole.values())
     if stream != "always" and limit is not None and needed <= limit:
         return None

@@ -229,6 +229,7 @@ def _planned(record: RunRecord, rank: RankFacts) -> dict[str, int]:
         PartitionSize(rank.num_vertices, rank.num_edges, ghosts=rank.num_ghosts),
         loaded=record.loaded_size,
         table_bytes=bytes_of_tables(record.program),
+        num_threads=rank.cores if record.spec.device == "cpu" and record.reorders else 0,
     )
 
 

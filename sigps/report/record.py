@@ -47,6 +47,7 @@ class RunRecord(NamedTuple):
         ranks: What each rank ran.
         leases: When each lease began (`time.perf_counter()`), and how many supersteps it ran.
         precision: The array type of Python's `float`.
+        reorders: Whether it could go without barriers, as it was asked for.
         arguments: The words of the command that ran it.
         spans: Where this rank's time went, and when.
         began: When the run began, by the clock on the wall: seconds since 1970.
@@ -72,6 +73,7 @@ class RunRecord(NamedTuple):
     loaded: LoadReport
     began: float
     precision: Literal["single", "double"]
+    reorders: bool
     arguments: tuple[str, ...]
 
 

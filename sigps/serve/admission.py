@@ -7,7 +7,9 @@ from typing import Any
 
 from sigps.costs.memory import bytes_of_states, bytes_of_tables, memory
 from sigps.costs.sizes import even_partition, size_of, turned_size
+from sigps.device.cpu import available_cores
 from sigps.engine.contract import Share
+from sigps.engine.fixed_points import may_reorder
 from sigps.engine.table import engine_of
 from sigps.errors import ConfigError
 from sigps.graph.graph import Graph
@@ -44,6 +46,12 @@ def estimate(
     derived = check_program(program, device, precision)
     loaded = size_of(graph)
     size = turned_size(loaded, program)
+    reorders = may_reorder(
+        options.get("asynchronous", "auto"),
+        max_supersteps=options.get("max_supersteps"),
+        saves=options.get("checkpoint") is not None,
+        schedule=options.get("schedule", "vertex"),
+    )
     purposes = memory(
         size,
         derived,
@@ -51,6 +59,7 @@ def estimate(
         bytes_of_states(program, precision),
         loaded=loaded,
         table_bytes=bytes_of_tables(program),
+        num_threads=available_cores() if reorders and device == "cpu" else 0,
     )
     if derived is not None:
         part = even_partition(size.num_vertices, size.num_edges, num_ranks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -68,6 +68,7 @@ def plan(
         supersteps = steps_of_generator(job)
     derived = _derived(job, program)
     state_bytes = bytes_of_states(program, precision_of(program, job.engine.precision))
+    kind = device_kind or forecast.kind_of(job, size.num_edges, num_ranks)
     rows = memory(
         size,
         derived,
@@ -76,6 +77,7 @@ def plan(
         partitions[num_ranks] if loads else None,
         loaded=loaded,
         table_bytes=bytes_of_tables(program),
+        num_threads=_threads_of(job, num_ranks) if kind == "cpu" and _may_reorder(job) else 0,
     )
     streaming = _streaming(job, program, derived, num_ranks)
     if streaming is not None:
@@ -93,7 +95,6 @@ def plan(
         click.echo(f"it streams: {streaming}")
     if job.many is not None:
         click.echo("  of one run; side by side, of each thread up to 64 times state and messages")
-    kind = device_kind or forecast.kind_of(job, size.num_edges, num_ranks)
     needed, memory_here = num_ranks * sum(rows.values()), machine_memory()
     if kind != "h200" and needed > memory_here:
         here = f"{num_ranks} rank{'s' * (num_ranks > 1)} on this machine need {bytes_text(needed)}"
@@ -134,6 +135,7 @@ def _streaming(
             deterministic=engine.deterministic,
             precision=precision_of(program, engine.precision),
             schedule=engine.schedule,
+            asynchronous=_may_reorder(job),
             saves=job.checkpoint is not None,
             stream=engine.stream,
             transfer=engine.transfer,
@@ -146,6 +148,15 @@ def _streaming(
         stream=engine.stream,
         threads=[_threads_of(job, num_ranks)] * num_ranks,
     )
+
+
+def _may_reorder(job: JobConfig) -> bool | Literal["auto"]:
+    from sigps.engine.fixed_points import may_reorder
+
+    engine = job.engine
+    asked: bool | Literal["auto"] = "auto" if engine.asynchronous == "auto" else bool(engine.asynchronous)
+    saves = job.checkpoint is not None
+    return may_reorder(asked, max_supersteps=engine.max_supersteps, saves=saves, schedule=engine.schedule)
 
 
 def _threads_of(job: JobConfig, num_ranks: int) -> int:

@@ -30,7 +30,7 @@ from sigps.engine.cpu.run_state import RunState
 from sigps.engine.cpu.work import even_ranges
 from sigps.native.kernel import LoopFaultError
 
-__all__ = ["Residuals", "find_claim", "may_relax", "relaxation_of"]
+__all__ = ["Residuals", "find_claim", "may_relax", "relaxation_of", "residual_bytes"]
 
 _SHARE_OF_MEAN, _SHARE_OF_MOST = 0.3, 1e-4
 """How much a vertex must not have taken, of what all had in the scan before, on average and at most, to take it."""
@@ -65,6 +65,19 @@ def find_claim(state: RunState) -> Linear | None:
         return None
     found = _claim_of(state.program)
     return found if isinstance(found, Linear) and found.lost is None else None
+
+
+def residual_bytes(program: VertexProgram, num_vertices: int, num_edges: int, num_threads: int) -> int:
+    """Return what `Residuals` of a program take at most, on one rank; 0 where residuals are not passed on. Pure."""
+    if program.asynchronous is None or program.asynchronous.factor is None or num_threads > MOST_CORES:
+        return 0
+    found = _claim_of(program)
+    if not isinstance(found, Linear) or found.lost is not None:
+        return 0
+    numbers = (
+        3 + min(num_threads, most_cores(num_edges)) + 2
+    )  # terms, what each core has, states and records put back
+    return 8 * numbers * num_vertices
 
 
 def may_relax(state: RunState) -> bool:

@@ -8,7 +8,7 @@ from sigps.compiler.program import VertexProgram
 __all__ = ["change_bytes", "least_room", "log_room", "most_room", "thread_bytes", "value_bytes"]
 
 _LEAST_LOG = 1 << 18
-"""Bytes of changed values that wait in memory at least: of fewer, each block that is computed would be a segment of its own."""
+"""Bytes of changed values that wait in memory at least: of fewer, each computed block would be a segment of its own."""
 
 
 def value_bytes(program: VertexProgram) -> int:

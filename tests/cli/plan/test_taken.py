@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 import taken_memory
+from gas_programs import Rank
 from taken_memory import app_of, drawn, planned, taken
 
 import sigps.apps
-from sigps import Graph, Param, State, Table, Vertex, from_column
+from sigps import Graph, Param, State, Table, Vertex, from_column, run
 from sigps.compiler.frontend.analysis import analyse
 from sigps.costs.memory import memory
 from sigps.costs.sizes import size_of
+from sigps.errors import DeviceError
 
 RANKED = [
     "PageRank",
@@ -81,3 +83,24 @@ def test_vertex_columns_and_tables_are_planned() -> None:
     parts = memory(size_of(make()), analyse(program), 1, 16, table_bytes=400_000)
     assert (parts["columns"], parts["tables"]) == (1000 * (8 + 64 * 8 + 8), 400_000)
     check(program, make)
+
+
+def test_what_a_linear_contraction_passes_on_is_planned() -> None:
+    """Three terms of a vertex, what is not taken of each core, and states and records as they were: 8 bytes each."""
+
+    def make() -> Graph:
+        ids = np.arange(30_000)
+        return Graph.from_edges(ids, np.roll(ids, 1), directed=False)
+
+    program, size = Rank(), size_of(make())
+    of_run = memory(size, analyse(program), 1, 8, num_threads=1)
+    assert of_run["residuals"] == 30_000 * 8 * (3 + 1 + 2)
+    assert taken(program, make) <= 1.05 * sum(of_run.values()) + 64 * 1024
+    many_edges = size._replace(num_edges=10**6)
+    assert memory(many_edges, analyse(program), 1, 8, num_threads=2)["residuals"] == 30_000 * 8 * (3 + 2 + 2)
+    assert "residuals" not in memory(size, analyse(program), 1, 8)  # by supersteps
+    assert "residuals" not in memory(size, analyse(program), 1, 8, num_threads=5)  # more cores pull
+    limit = {"device": "cpu", "threads": 1, "host_memory": sum(of_run.values()) - 1, "stream": "never"}
+    with pytest.raises(DeviceError, match="the run needs"):
+        run(program, make(), **limit)
+    run(program, make(), asynchronous=False, **limit)
