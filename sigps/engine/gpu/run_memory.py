@@ -200,7 +200,8 @@ class RunMemory:
         upcoming = control["next"]
         upcoming["superstep"], upcoming["direction"] = superstep, direction
         upcoming["full_scan"] = direction == PUSH and has_active
-        upcoming["sender_filter"] = SENDERS_BITMAP if superstep else SENDERS_NONE
+        may_have_senders = superstep > 0 and self._compiled.program.delivery is not Delivery.NONE
+        upcoming["sender_filter"] = SENDERS_BITMAP if may_have_senders else SENDERS_NONE
         upcoming["frontier"], upcoming["any_retired"] = FRONTIER_BITS, has_retired
         upcoming["retired_edges"], upcoming["counts_idle"] = retired_edges, counts_idle
         send_small(self.array("control", np.uint8), control.tobytes())
