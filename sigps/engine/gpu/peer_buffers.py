@@ -17,6 +17,7 @@ import numpy as np
 from sigps.device import peer_memory
 from sigps.device.cuda import check_fits
 from sigps.engine.exchange import Exchange
+from sigps.errors import DeviceError
 
 __all__ = ["PeerBuffers", "give_back", "peer_buffers", "taken_buffers"]
 
@@ -41,7 +42,7 @@ class PeerBuffers:
         """Give every rank at least so many bytes of its own. Collective; does nothing where all have them.
 
         Raises:
-            DeviceError: If the GPU has no memory for them.
+            DeviceError: On all ranks, if the GPU of one has no memory for them.
         """
         has_enough = self.own is not None and self.own.nbytes >= num_bytes
         if not exchange.gather(np.array([not has_enough], dtype=np.int64)).any():
@@ -52,15 +53,30 @@ class PeerBuffers:
         exchange.gather(np.zeros(1, dtype=np.int64))  # all have closed what is to be freed
         self.own = None
         gc.collect()  # a run that failed may still hold it
-        check_fits({"messages and work": num_bytes})
-        self.own = peer_memory.allocate(num_bytes)
-        handles = exchange.gather(peer_memory.handle_of(self.own))
+        own = _allocated(num_bytes, exchange)
+        handles = exchange.gather(peer_memory.handle_of(own))
+        self.own = own
         for rank in range(exchange.size):
             if rank == exchange.rank:
                 self.addresses.append(int(self.own.data.ptr))
                 continue
             self._opened.append(peer_memory.Opened(handles[rank]))
             self.addresses.append(self._opened[-1].address)
+
+
+def _allocated(num_bytes: int, exchange: Exchange) -> Any:
+    """Return a new buffer. Collective: where one rank has no memory for its own, no other waits for it, or keeps one."""
+    own = error = None
+    try:
+        check_fits({"messages and work": num_bytes})
+        own = peer_memory.allocate(num_bytes)
+    except Exception as found:
+        error = found
+    failed = np.flatnonzero(exchange.gather(np.array([error is not None], dtype=np.int64)))
+    if failed.size:
+        own = None  # which the traceback would keep
+        raise error or DeviceError("its GPU has no memory for what others write to", rank=int(failed[0]))
+    return own
 
 
 _known: dict[Any, PeerBuffers] = {}

@@ -101,6 +101,22 @@ def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         made([[100], [100]])
 
 
+def test_what_does_not_fit_one_is_refused_by_all_and_room_may_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretended = Pretended(monkeypatch, room=99)
+
+    def ask(group: ThreadGroup) -> list[int]:
+        windows, meeting = PeerBuffers(), Meeting(group)
+        with pytest.raises(DeviceError) as refused:
+            windows.make([10, 100, 10][group.rank], meeting)  # type: ignore[arg-type]
+        assert (windows.own, windows.addresses) == (None, [])
+        assert ("no room" in str(refused.value)) == (group.rank == 1)
+        windows.make(10, meeting)  # type: ignore[arg-type]
+        return windows.addresses
+
+    assert [len(set(addresses)) for addresses in run_ranks(3, ask)] == [3, 3, 3]
+    assert [what for what, _ in pretended.events].count("made") == 2 + 3
+
+
 def test_the_same_processes_find_what_they_had() -> None:
     class Told:
         def __init__(self, processes: list[int]) -> None:
