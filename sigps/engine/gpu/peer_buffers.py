@@ -65,7 +65,7 @@ class PeerBuffers:
 
 
 def _allocated(num_bytes: int, exchange: Exchange) -> Any:
-    """Return a new buffer. Collective: where one rank has no memory for its own, no other waits for it, or keeps one."""
+    """Return a new buffer. Collective: where one rank has no memory for its own, no other has one."""
     own = error = None
     try:
         check_fits({"messages and work": num_bytes})
