@@ -91,7 +91,9 @@ class OnRanks(ABC):
     def changed_ids(self) -> NDArray[Any]:
         """Return the ids of vertices, of those that this rank's result has, whose states differ from the one before."""
         assert self._result is not None
-        return self._result.ids if self._before is None else changed_ids(self._before, self._result)
+        if self._before is None:
+            return self._result.ids
+        return changed_ids(self._before, self._result, self._graph.group)
 
     def close(self) -> None:
         """End the threads."""

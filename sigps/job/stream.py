@@ -309,7 +309,7 @@ class Stream:
                 return self._anew(newer, before, self._why)
             went = newer.update.deleted_vertices
             why = "vertices were deleted" if went else "new vertices came between others, or change all"
-            return LiveResult.of(result, "full", why, changed_ids(before, result), newer.update)
+            return LiveResult.of(result, "full", why, changed_ids(before, result, newer.group), newer.update)
         if live is None:
             return self._anew(newer, self.result, why)
         return self._gone_on(live, live.follow(newer, self._guard), newer, newer.update)
@@ -336,7 +336,7 @@ class Stream:
 
     def _anew(self, newer: Graph, before: Result, why: str) -> LiveResult:
         result = run(self._program, newer, **self._options)
-        return LiveResult.of(result, "full", why, changed_ids(before, result), newer.update)
+        return LiveResult.of(result, "full", why, changed_ids(before, result, newer.group), newer.update)
 
 
 class _Held:
