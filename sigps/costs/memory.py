@@ -9,7 +9,7 @@ from sigps.costs.sizes import PartitionSize, Size, even_partition
 from sigps.graph.building.rows import MIN_COUNTED_EDGES
 from sigps.model.vertex import Vertex
 
-__all__ = ["bytes_of_states", "bytes_of_tables", "memory", "streamed_memory"]
+__all__ = ["bytes_of_direct_messages", "bytes_of_states", "bytes_of_tables", "memory", "streamed_memory"]
 
 
 def memory(
@@ -106,10 +106,12 @@ def streamed_memory(
         saves: Whether there are state logs, for which all values on edges are brought together.
 
     Returns:
-        Bytes by purpose. `"on edges"` are those of values on edges that can be in no file.
+        Bytes by purpose. `"on edges"` are those of values on edges that can be in no file; of direct messages
+        `"messages"` has those of one a vertex, and `bytes_of_direct_messages` those of more.
     """
     rows = size._replace(num_edges=0, directed=False)
     purposes = memory(rows, program, num_ranks, state_bytes, partition, table_bytes=table_bytes)
+    purposes["messages"] += bytes_of_direct_messages(program, partition.vertices, num_ranks)
     walked = 0
     if num_ranks > 1:
         purposes["numbering"] = (4 + 4 * is_by_degree) * size.num_vertices
@@ -133,6 +135,13 @@ def streamed_memory(
             kept = sum(dtype.itemsize for dtype in program.edge_state_dtypes)
             purposes["for a time"] = (8 + kept) * size.num_edges
     return purposes
+
+
+def bytes_of_direct_messages(program: VertexProgram | None, num_messages: int, num_ranks: int) -> int:
+    """Return the most bytes that so many direct messages of a rank take; 0 where there are none."""
+    if program is not None and program.delivery is not Delivery.DIRECT:
+        return 0
+    return num_messages * _direct_message_bytes(program, is_part=num_ranks > 1)
 
 
 def bytes_of_states(program: Vertex, precision: Literal["single", "double"]) -> int:
@@ -247,7 +256,7 @@ def _message_bytes(program: VertexProgram | None, owned: int, edges: int, ghosts
     if program is not None and program.delivery is Delivery.NONE:
         return 0
     if program is None or program.delivery is Delivery.DIRECT:
-        return edges * _direct_message_bytes(program, is_part=bool(ghosts))
+        return bytes_of_direct_messages(program, edges, 2 if ghosts else 1)
     from sigps.compiler.cpu.native import compile_for_cpu
 
     typed = compile_for_cpu(program, {})  # finds types; edge columns count as floats

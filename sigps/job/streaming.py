@@ -41,6 +41,8 @@ class Streaming:
         spilled: Bytes of the others at most, which are in files; of a GPU in memory of its host.
         room_on_edges: What the run may keep of them in memory; None for no limit.
         where_spilled: Where the others are, in words.
+        direct: Bytes of direct messages beyond one a vertex, if one goes along every edge. Edges are kept in what they
+            leave of a limit; values on edges take no heed of them.
         streamed: Packed bytes that a superstep reads in which all edges matter.
         arcs: Edges that are unpacked then.
         rows: Their rows.
@@ -61,6 +63,7 @@ class Streaming:
     spilled: int = 0
     room_on_edges: int | None = None
     where_spilled: str = "in files"
+    direct: int = 0
 
     def __str__(self) -> str:
         resident, cached, streamed = map(
@@ -124,7 +127,13 @@ def decide_streaming(
         _require(program, derived, graph, device, options)
     elif limit is None:
         return None
-    from sigps.costs.memory import bytes_of_states, bytes_of_tables, memory, streamed_memory
+    from sigps.costs.memory import (
+        bytes_of_direct_messages,
+        bytes_of_states,
+        bytes_of_tables,
+        memory,
+        streamed_memory,
+    )
 
     size, states = size_of(graph), bytes_of_states(program, options.precision)
     tables = bytes_of_tables(program)
@@ -194,12 +203,14 @@ def decide_streaming(
         values = most if limit is None else min(spare, most)
         spilled, spare = most - values, max(0, spare - values)
         room = None if limit is None else least_room(derived) + values
-    cached = min(spare, unpacked)
+    more_messages = max(0, int(arcs[rank] - vertices[rank]))
+    direct = bytes_of_direct_messages(derived, more_messages, len(threads))
+    cached = min(max(0, spare - direct), unpacked)
     left = 1 - cached / max(unpacked, 1)
     streamed, read_arcs, read_rows = (int(left * n) for n in (packed, arcs[rank], vertices[rank]))
     why = "it was asked for" if limit is None or needed <= limit else f"host_memory is {_text(limit)}"
     whole_run = resident, cached, streamed, read_arcs, read_rows, needed
-    return Streaming(*whole_run, rows.where, why, values, spilled, room)
+    return Streaming(*whole_run, rows.where, why, values, spilled, room, direct=direct)
 
 
 def _check_transfer(transfer: str, stream: str, device: str) -> None:

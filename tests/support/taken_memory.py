@@ -52,9 +52,11 @@ def app_of(name: str) -> tuple[Vertex, dict[str, Any], Callable[..., Graph]]:
     return app(**given), OPTIONS.get(name, {}), make
 
 
-def drawn(*, directed: bool, is_acyclic: bool = False, group: Group | None = None) -> Graph:
+def drawn(
+    *, directed: bool, is_acyclic: bool = False, group: Group | None = None, n: int | None = None
+) -> Graph:
     """Return a graph of 1,000 vertices and 10,000 edges; among ranks ten times as many: each has bytes of its own."""
-    draw, n = np.random.default_rng(0), 1000 if group is None else 10_000
+    draw, n = np.random.default_rng(0), n or (1000 if group is None else 10_000)
     sources, targets = (n * draw.random(10 * n) ** 2).astype(int), draw.integers(0, n, 10 * n)
     if is_acyclic:
         sources, targets = np.sort([sources, targets], axis=0)

@@ -92,6 +92,11 @@ def plan(
             click.echo(
                 f"  spilled    {bytes_text(streaming.spilled):>12}  of values on edges at most, {where}"
             )
+        if streaming.direct:
+            click.echo(
+                f"  {'and up to':<10} {bytes_text(streaming.direct):>12}  of direct messages, if one goes along every "
+                "edge"
+            )
         click.echo(f"it streams: {streaming}")
     if job.many is not None:
         click.echo("  of one run; side by side, of each thread up to 64 times state and messages")

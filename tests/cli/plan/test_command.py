@@ -91,3 +91,10 @@ def test_a_job_that_streams(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "or let it stream (stream='auto')" in capsys.readouterr().err
     assert cli.execute(["run", str(path), "--set", "engine.host_memory=1MB"]) == 1
     assert "even with its edges streamed" in capsys.readouterr().err
+    path.write_text(
+        f"program: sigps.apps:Bridges\ngraph: {{path: {store}}}\nengine: {{stream: always, device: cpu}}\n"
+    )
+    assert cli.execute(["plan", str(path)]) == 0
+    assert re.search(
+        r"\n  and up to .*B  of direct messages, if one goes along every edge\n", capsys.readouterr().out
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ from gas_programs import Rank
 from taken_memory import app_of, drawn, planned, taken
 
 import sigps.apps
-from sigps import Graph, Param, State, Table, Vertex, from_column, run
+from sigps import Graph, Param, State, Table, Vertex, from_column, load, run
 from sigps.compiler.frontend.analysis import analyse
 from sigps.costs.memory import memory
 from sigps.costs.sizes import size_of
+from sigps.engine.contract import RunOptions
 from sigps.errors import DeviceError
+from sigps.job.streaming import decide_streaming
 
 RANKED = [
     "PageRank",
@@ -104,3 +107,36 @@ def test_what_a_linear_contraction_passes_on_is_planned() -> None:
     with pytest.raises(DeviceError, match="the run needs"):
         run(program, make(), **limit)
     run(program, make(), asynchronous=False, **limit)
+
+
+class Pokes(Vertex, message=float):
+    """One direct message a vertex, or one along every edge."""
+
+    along_all: Param[bool]
+    got: State[float] = 0.0
+
+    def compute(self, messages: Any) -> None:
+        for value in messages:
+            self.got += value
+        if self.superstep < 2:
+            least = self.id
+            for edge in self.out_edges:
+                if self.along_all:
+                    self.send_to(edge.target, self.got)
+                least = min(least, edge.target)
+            if not self.along_all:
+                self.send_to(least, self.got)
+        self.vote_to_halt()
+
+
+def test_direct_messages_of_a_run_that_streams_are_planned(tmp_path: Path) -> None:
+    drawn(directed=False, n=4000).save(tmp_path / "store", packed=True, order="given")
+    options: dict[str, Any] = {"host_memory": None, "stream": "always", "threads": [1]}
+    for along_all in (False, True):
+        program, stored = Pokes(along_all=along_all), load(tmp_path / "store")
+        plan = decide_streaming(program, analyse(program), stored, "cpu", RunOptions(), **options)
+        assert plan is not None
+        needed = sum(plan.resident.values()) + plan.direct * along_all
+        used = taken(program, lambda: load(tmp_path / "store"), stream="always")
+        assert used - stored.nbytes <= 1.05 * needed + 64 * 1024
+        assert needed <= 5 * used

@@ -19,10 +19,12 @@ import sigps
 from sigps import Checkpoint, ConfigError, DeviceError, Graph, Result, State, Vertex, run
 from sigps.apps import BFS, SSSP, WCC, KCore, OutDegree, PageRank
 from sigps.compiler.frontend.analysis import analyse
+from sigps.engine.contract import RunOptions
 from sigps.graph.fingerprint import fingerprint
 from sigps.graph.formats.packed_store import save_packed
 from sigps.graph.packing.packer import Order
 from sigps.graph.packing.table import chains
+from sigps.job.streaming import decide_streaming
 
 PAGE = 64
 """Arcs of a page here: the row of a hub spans three, and a graph of thousands of arcs has dozens."""
@@ -210,10 +212,16 @@ def test_a_simple_graph_is_known_by_a_pass(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("program", [PageRank(iterations=4), SSSP(source=3), program_for("relays", "skewed")])
 def test_blocks_are_kept_in_what_the_limit_leaves(program: Vertex, tmp_path: Path) -> None:
+    """Direct messages come first: one may go along every edge."""
     graph = skewed(directed=False)
     stored = packed(graph, tmp_path)
     unpacked = graph.num_edges * (4 + 8 * isinstance(program, SSSP))
     read, least = [], least_memory(program, stored)
+    how: dict[str, Any] = {"host_memory": None, "stream": "always", "threads": [1]}
+    streaming = decide_streaming(program, analyse(program), stored, "cpu", RunOptions(), **how)
+    assert streaming is not None
+    assert bool(streaming.direct) == (type(program).__name__ == "Relays")
+    least += streaming.direct
     for kept in (0, unpacked // 2, unpacked):
         result = both(program, graph, stored, threads=1, host_memory=least + kept)
         read.append(sum(s.bytes_read for s in result.stats))
