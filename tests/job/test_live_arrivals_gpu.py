@@ -82,7 +82,7 @@ def programs(first: Any, last: Any) -> list[Vertex]:
 
 
 quick = settings(
-    max_examples=drawn(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=drawn(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

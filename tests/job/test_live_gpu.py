@@ -44,7 +44,7 @@ def meshes_are_found_at_once(host_is_gpu: None, monkeypatch: Any) -> None:
 
 
 quick = settings(
-    max_examples=drawn(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=drawn(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

@@ -19,6 +19,7 @@ from drawn_lanes import assert_lanes_are_runs
 from fault_cases import Overflows
 from graphs import busy_graph
 from thread_group import ThreadGroup, run_ranks
+from turns import in_turn
 from ways import assert_same
 
 from sigps import (
@@ -692,9 +693,12 @@ def test_one_lane_where_lanes_share_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     assert made == [8, 1]  # an engine each
 
 
-@pytest.mark.parametrize("graph", ["grid", "skewed", "two_components", "string_ids"])
 @pytest.mark.parametrize(
-    "program", ["bfs", "sssp", "distances", "nearest", "two_folds", "floods", "waves", "draws", "largest"]
+    ("program", "graph"),
+    in_turn(
+        ["bfs", "sssp", "distances", "nearest", "two_folds", "floods", "waves", "draws", "largest"] * 2,
+        ["grid", "skewed", "two_components", "string_ids"],
+    ),
 )
 def test_an_engine_each_gives_the_same(program: str, graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lanes, "_CACHE", 0)

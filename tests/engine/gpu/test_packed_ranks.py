@@ -12,6 +12,7 @@ import pytest
 from battery import BATTERY
 from packed_runs import on_ranks
 from thread_group import run_ranks
+from turns import in_turn
 
 import sigps
 from sigps.apps import BFS, SSSP, WCC, KCore, PageRank
@@ -22,18 +23,16 @@ ON_RANKS = [PageRank(iterations=4), BFS(source=0), WCC(), KCore(), SSSP(source=0
 
 
 @pytest.mark.parametrize(
-    ("ranks", "order", "has_nccl"),
-    [(2, "given", False), (3, "degree", False), (2, "degree", True), (3, "given", True)],
+    ("program", "way"),
+    in_turn(
+        ON_RANKS * 2, [(2, "given", False), (3, "degree", False), (2, "degree", True), (3, "given", True)]
+    ),
+    ids=lambda value: type(value).__name__,
 )
-@pytest.mark.parametrize("program", ON_RANKS, ids=lambda program: type(program).__name__)
 def test_ranks_stream_their_own_pages(
-    program: sigps.Vertex,
-    ranks: int,
-    order: Any,
-    has_nccl: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    program: sigps.Vertex, way: tuple[int, Any, bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    ranks, order, has_nccl = way
     made = BATTERY["weight_ties" if isinstance(program, SSSP) else "skewed"].build().undirected(simple=True)
     save_packed(made, tmp_path / "store", order=order, page_arcs=8)
     expected = sigps.run(program, sigps.load(tmp_path / "store"), device="python")
