@@ -25,6 +25,7 @@ __all__ = [
     "bytes_of_reverse",
     "bytes_of_values",
     "bytes_to_commit",
+    "bytes_to_find",
     "bytes_to_walk",
     "bytes_while_laid_out",
     "can_cluster",
@@ -392,6 +393,21 @@ def direct_bytes(program: VertexProgram, defines: Mapping[str, str], num_owned: 
         sorts = bool(program.sorts_by)
         received = sum(dtype.itemsize for dtype in program.message_dtypes) * (1 + sorts) + 12 * sorts
     return capacity * (13 + message + received) + 12 * num_owned
+
+
+def bytes_to_find(num_vertices: int, num_owned: int, *, by_gid: bool, by_id: bool) -> int:
+    """Return what tables take in which targets of direct messages are found.
+
+    Args:
+        num_vertices: Vertices of the graph.
+        num_owned: Those of this partition.
+        by_gid: Whether there is a table of all gids.
+        by_id: Whether ids are not gids, and are found among those of owned vertices.
+
+    >>> bytes_to_find(100, 40, by_gid=True, by_id=True)
+    880
+    """
+    return 4 * num_vertices * by_gid + (8 + 4) * num_owned * by_id
 
 
 def _up(size: int) -> int:

@@ -184,6 +184,11 @@ class Numbering:
         """Return the ids that compute() sees of owned vertices, ascending, and their local ids; None: ids are gids."""
         return self._sorted_ids if self.subgraph.ids.size else None
 
+    @property
+    def has_sorted_ids(self) -> bool:
+        """Whether `sorted_ids` were asked for: they stay."""
+        return "_sorted_ids" in self.__dict__
+
     @cached_property
     def _narrow_ids(self) -> Any:
         return self._ids(np.int32)

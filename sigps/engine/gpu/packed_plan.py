@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
-from sigps.engine.gpu.memory_plan import direct_bytes
+from sigps.engine.gpu.memory_plan import bytes_to_find, direct_bytes
 from sigps.engine.gpu.packed_places import bytes_of_heads, inbox_words, key_tables, list_bytes, walk_bytes
 from sigps.engine.gpu.streamed_graph import BYTES_OF_VERTEX
 from sigps.graph.packing.table import chains
@@ -29,6 +29,7 @@ def bytes_beside_packed(
     is_part: bool = False,
     has_heads: bool,
     num_blocks: int,
+    has_ids: bool = False,
 ) -> dict[str, int]:
     """Return about the bytes that a run takes beside its pages, by what they are for.
 
@@ -41,6 +42,7 @@ def bytes_beside_packed(
         is_part: Whether they are those of one of several ranks, to which messages cross.
         has_heads: Whether pulls that may stop early look at heads of rows.
         num_blocks: Blocks that unpack pages side by side.
+        has_ids: Whether ids that compute() sees are kept beside the numbers of vertices.
     """
     table = packed.table
     num_rows = int(table.end_rows[-1]) if table.num_pages else 0
@@ -54,6 +56,9 @@ def bytes_beside_packed(
         "state": num_vertices * (1 + sum(dtype.itemsize for dtype in program.state_dtypes)),
         "messages": messages,
     }
+    if program.delivery is Delivery.DIRECT:
+        owned = num_rows if is_part else num_vertices
+        found["ids"] = bytes_to_find(num_vertices, owned, by_gid=not is_part, by_id=has_ids)
     if not program.goes_along_edges:
         return found
     read = dict.fromkeys((*program.edge_columns, *program.read_columns))

@@ -23,6 +23,7 @@ from sigps.engine.gpu.memory_plan import (
     Sizes,
     bytes_of_reverse,
     bytes_of_values,
+    bytes_to_find,
     bytes_to_walk,
     plan_run,
     shape_over_packed,
@@ -262,7 +263,8 @@ class Placement:
         )
         compiled = self._compiled()
         plan = plan_run(compiled, sizes, has_cluster=False, goes_by_edge=False)
-        run_bytes = plan.nbytes + plan.state_bytes
+        to_find = self._bytes_to_find()
+        run_bytes = plan.nbytes + plan.state_bytes + to_find
         if self.packing is Packing.ABSENT:
             return self._pageless_graph(run_bytes, num_lids)
         wanted = (
@@ -287,6 +289,7 @@ class Placement:
         if isinstance(kept, PackedGraph) and (kept.column, kept.host_bytes) == (self.column, self.host_bytes):
             more = 0 if kept.packed.has_heads else heads
             run_bytes_now = run_bytes + kept.packed.scratch_bytes(num_blocks, slots_bytes) + more
+            run_bytes_now -= to_find if kept.numbering.has_sorted_ids else 0
             if not (self.is_limited or more or any(wanted)):
                 return self._with_heads(kept)
             free = make_room(run_bytes_now + sum(wanted), gpu, besides=subgraph)
@@ -312,6 +315,16 @@ class Placement:
         known[PACKED] = made
         made.place_values(*stays)
         return self._with_heads(made)
+
+    def _bytes_to_find(self) -> int:
+        """Return what finding the targets of direct messages takes, which stays with the graph."""
+        if self.program.delivery is not Delivery.DIRECT:
+            return 0
+        subgraph = self.subgraph
+        by_gid = self.has_peers or subgraph.ghost_bounds is None
+        return bytes_to_find(
+            subgraph.num_vertices, subgraph.num_owned, by_gid=by_gid, by_id=subgraph.ids.size > 0
+        )
 
     def _pageless_graph(self, run_bytes: int, num_lids: int) -> StreamedGraph:
         """Return the partition without its edges."""

@@ -404,7 +404,7 @@ class StreamingGpuSpec(GpuSpec):
 
         assert graph.packed is not None
         defines = macros_of(program, graph.column_types(), narrow_ids=_are_narrow(graph))
-        is_part = rows is not graph.packed.rows
+        is_part, is_by_degree = rows is not graph.packed.rows, graph.packed.order is not None
         searches = not (program.reads_all_at_once or program.reads_edges or program.sends_together)
         searches &= options.transfer != "bulk"
         goes_by_rows = searches and options.host_memory is None
@@ -417,6 +417,7 @@ class StreamingGpuSpec(GpuSpec):
             is_part=is_part,
             has_heads=searches,
             num_blocks=_NUM_SMS * shape_over_packed(program).blocks_per_sm,
+            has_ids=is_part or is_by_degree or (graph.ids.kind != "strings" and not graph.ids.is_identity),
         )
 
     def bytes_of_values(self, program: VertexProgram, num_edges: int) -> tuple[int, ...]:
