@@ -127,7 +127,9 @@ def streamed_memory(
     if program is not None and program.edge_states:
         from sigps.engine.cpu.value_sizes import least_room, thread_bytes
 
-        purposes["on edges"] = least_room(program) + num_threads * thread_bytes(program, longest)
+        purposes["on edges"] = least_room(program, size.num_edges) + num_threads * thread_bytes(
+            program, longest
+        )
         purposes["on edges"] += (
             8 * longest + size.num_vertices
         )  # where a value of the other end lies; who wrote

@@ -199,10 +199,11 @@ def decide_streaming(
     if derived is not None and derived.edge_states:
         from sigps.engine.cpu.value_sizes import least_room, most_room
 
-        most = most_room(derived, int(arcs[rank])) - least_room(derived)
+        least = least_room(derived, int(arcs[rank]))
+        most = most_room(derived, int(arcs[rank])) - least
         values = most if limit is None else min(spare, most)
         spilled, spare = most - values, max(0, spare - values)
-        room = None if limit is None else least_room(derived) + values
+        room = None if limit is None else least + values
     more_messages = max(0, int(arcs[rank] - vertices[rank]))
     direct = bytes_of_direct_messages(derived, more_messages, len(threads))
     cached = min(max(0, spare - direct), unpacked)

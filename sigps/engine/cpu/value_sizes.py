@@ -8,7 +8,10 @@ from sigps.compiler.program import VertexProgram
 __all__ = ["change_bytes", "least_room", "log_room", "most_room", "thread_bytes", "value_bytes"]
 
 _LEAST_LOG = 1 << 18
-"""Bytes of changed values that wait in memory at least: of fewer, each computed block would be a segment of its own."""
+"""Bytes of changed values that wait in memory at least."""
+
+_MOST_SEGMENTS = 128
+"""Segments of a superstep in which all values change, at most: each block looks into all of them when it is read."""
 
 
 def value_bytes(program: VertexProgram) -> int:
@@ -21,14 +24,19 @@ def change_bytes(program: VertexProgram) -> int:
     return 8 + _read(program) if program.reads_reverse else 0
 
 
-def least_room(program: VertexProgram) -> int:
-    """Return the bytes of memory that values on edges take where all of them are in files."""
-    return _LEAST_LOG if program.reads_reverse else 0
+def least_room(program: VertexProgram, num_edges: int) -> int:
+    """Return the bytes of memory that values on so many edges take where all of them are in files.
+
+    A fifth of them is a segment (`change_log.py`).
+    """
+    if not program.reads_reverse:
+        return 0
+    return max(_LEAST_LOG, 5 * change_bytes(program) * num_edges // _MOST_SEGMENTS)
 
 
 def most_room(program: VertexProgram, num_edges: int) -> int:
     """Return the bytes with which no value is in a file: twice as many may wait as there are edges, and be grouped."""
-    return max(least_room(program), (value_bytes(program) + 4 * change_bytes(program)) * num_edges)
+    return max(least_room(program, num_edges), (value_bytes(program) + 4 * change_bytes(program)) * num_edges)
 
 
 def log_room(program: VertexProgram, num_edges: int, room: int | None) -> int | None:
@@ -36,7 +44,9 @@ def log_room(program: VertexProgram, num_edges: int, room: int | None) -> int | 
     if room is None or not program.reads_reverse:
         return room and 0
     beside_all = room - value_bytes(program) * num_edges
-    return max(_LEAST_LOG, min(4 * change_bytes(program) * num_edges, max(room // 4, beside_all)))
+    return max(
+        least_room(program, num_edges), min(4 * change_bytes(program) * num_edges, max(room // 4, beside_all))
+    )
 
 
 def thread_bytes(program: VertexProgram, longest: int) -> int:

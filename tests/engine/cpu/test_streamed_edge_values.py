@@ -304,7 +304,32 @@ def test_only_blocks_with_changes_are_written(tmp_path: Path, monkeypatch: pytes
     stored_bytes = 8 * int(arcs[own]) + 8 * int(arcs[np.unique(blocks)].sum())
     entries = (8 + 8) * ends.size
     assert ends.size > 1
-    assert moved.num_bytes == stored_bytes + (entries if 2 * entries > value_sizes._LEAST_LOG else 0)
+    least = max(value_sizes._LEAST_LOG, 5 * 16 * edges.sources.size // 128)
+    assert moved.num_bytes == stored_bytes + (entries if 2 * entries > least else 0)
+
+
+def test_a_superstep_has_few_segments_however_little_room_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Segments of a superstep in which all values change: a block looks into each of them."""
+    stored, found = packed(skewed(), tmp_path, page_arcs=8), [0]
+    monkeypatch.setattr(value_sizes, "_LEAST_LOG", 1)
+    monkeypatch.setattr(value_sizes, "_MOST_SEGMENTS", 16)
+    commit = change_log.ChangeLog.commit
+
+    def counted(log: change_log.ChangeLog) -> None:
+        before = len(log._segments)
+        commit(log)
+        found.append(len(log._segments) - before)
+
+    monkeypatch.setattr(change_log.ChangeLog, "commit", counted)
+    program = Returns()
+    limit = limit_for(program, stored, 1, 0.0)
+    assert limit is not None
+    run(program, stored, stream="always", threads=1, host_memory=limit, **OPTIONS)
+    assert 8 < max(found) <= 16 + 1
+    with pytest.raises(DeviceError, match="even with its edges streamed"):
+        run(program, stored, stream="always", threads=1, host_memory=limit - 1, **OPTIONS)
 
 
 def test_what_they_take_is_said_and_kept_to(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -313,7 +338,7 @@ def test_what_they_take_is_said_and_kept_to(tmp_path: Path, caplog: pytest.LogCa
     all_in_memory = streaming_of(program, stored, 2, None)
     assert all_in_memory.room_on_edges is None
     assert all_in_memory.spilled == 0
-    least = value_sizes._LEAST_LOG
+    least = max(value_sizes._LEAST_LOG, 5 * (8 + 16) * edges // 128)
     needed = (16 + 16 + 4 * (8 + 16)) * edges  # two states, read of both ends; what waits, and is grouped
     assert all_in_memory.values == max(needed, least) - least
     limit = sum(all_in_memory.resident.values()) + all_in_memory.values // 2
