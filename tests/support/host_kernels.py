@@ -24,7 +24,6 @@ _one_at_a_time = threading.Lock()
 
 _DEVICE = r"""
 #include <chrono>
-#include <sched.h>
 template <class T> static T __ldcg(const T *at) { take_turns(); return *at; }
 static uint32_t of_lane(uint32_t lane) { return exchanged[threadIdx.x / 32 * 32 + lane]; }
 static void __threadfence() { take_turns(); }
@@ -71,7 +70,7 @@ static uint64_t nanoseconds() {
 inline void fence_for_all() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void store_relaxed_to_all(uint64_t *at, uint64_t value) { __atomic_store_n(at, value, __ATOMIC_RELAXED); }
 inline uint64_t load_acquire_from_all(const uint64_t *at) {
-  sched_yield(); // for another rank, whose thread may have none of the cores
+  leave_core();
   take_turns();
   return __atomic_load_n(at, __ATOMIC_ACQUIRE);
 }

@@ -69,8 +69,6 @@ _IN_ITS_PLACE = {
 
 _DEVICE = r"""
 #include <cstdlib>
-#include <sched.h>
-#include <unistd.h>
 #define __forceinline__ inline
 #define __noinline__
 static uint64_t nanoseconds_of_host;
@@ -96,12 +94,8 @@ static uint32_t __reduce_max_sync(uint32_t, uint32_t value) {
   __syncwarp();
   return most;
 }
-static void wait_a_turn() { // for another block or rank, whose thread may have none of the cores
-  static uint32_t turns;
-  if (++turns % 8 == 0)
-    usleep(20);
-  else
-    sched_yield();
+static void wait_a_turn() {
+  leave_core();
   take_turns();
 }
 static bool __any_sync(uint32_t lanes, bool value) { return __ballot_sync(lanes, value) != 0; }

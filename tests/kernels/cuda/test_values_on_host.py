@@ -74,8 +74,7 @@ def test_one_graph_has_them_here_and_there(tmp_path: Path, monkeypatch: pytest.M
         assert_equal(run(program, stored, device="cuda", stream="always"), expected, stays)
 
 
-@pytest.mark.parametrize("stays", STAYS)
-@pytest.mark.parametrize("first", ["cuda", "cpu"])
+@pytest.mark.parametrize(("stays", "first"), in_turn(STAYS, ["cuda", "cpu"]))
 def test_state_logs_go_on(
     first: str, stays: list[bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
