@@ -373,6 +373,12 @@ class StreamingGpuSpec(GpuSpec):
             )
         if options.host_memory is not None and graph.packed.rows.file is None:
             return "host_memory is of pages that are read from a file, and the store is in memory"
+        totals = sum(dtype.itemsize for dtype in program.aggregate_dtypes)
+        most_totals = (
+            _MOST_TOTALS_BYTES if program.delivery is not Delivery.DIRECT else _MOST_TOTALS_OF_DIRECT
+        )
+        if totals > most_totals:
+            return f"aggregators of {program.name} have more than {most_totals:,} bytes"
         if program.delivery is Delivery.DIRECT:
             return ""
         if options.forced == "push" and (
@@ -391,8 +397,6 @@ class StreamingGpuSpec(GpuSpec):
         defines = macros_of(program, graph.column_types(), narrow_ids=_are_narrow(graph))
         if int(defines["SIGPS_SLOTS_BYTES"]) > MOST_SLOTS_BYTES:
             return f"combined messages of {program.name} have more than {MOST_SLOTS_BYTES} bytes"
-        if sum(dtype.itemsize for dtype in program.aggregate_dtypes) > _MOST_TOTALS_BYTES:
-            return f"aggregators of {program.name} have more than {_MOST_TOTALS_BYTES} bytes"
         return ""
 
     def bytes_beside_edges(
@@ -465,6 +469,7 @@ def _by_rows(subgraph: Subgraph) -> Subgraph:
 
 
 _MOST_TOTALS_BYTES = 256  # of each warp, in shared memory beside what packed rows need of it
+_MOST_TOTALS_OF_DIRECT = 1024  # where no messages along them are read; kernels do not link with 1,472
 
 SPEC = GpuSpec()
 _STREAMING = StreamingGpuSpec()
