@@ -41,6 +41,8 @@ class Streaming:
         spilled: Bytes of the others at most, which are in files; of a GPU in memory of its host.
         room_on_edges: What the run may keep of them in memory; None for no limit.
         where_spilled: Where the others are, in words.
+        changes: Bytes of `values` and `spilled` that are taken only if every value changes in every superstep, and
+            none of them if none does.
         direct: Bytes of direct messages beyond one a vertex, if one goes along every edge. Edges are kept in what they
             leave of a limit; values on edges take no heed of them.
         streamed: Packed bytes that a superstep reads in which all edges matter.
@@ -63,6 +65,7 @@ class Streaming:
     spilled: int = 0
     room_on_edges: int | None = None
     where_spilled: str = "in files"
+    changes: int = 0
     direct: int = 0
 
     def __str__(self) -> str:
@@ -196,11 +199,13 @@ def decide_streaming(
     own = rows.part(range(int(bounds[rank]), int(bounds[rank + 1])))
     packed = own.num_bytes + sum(c.num_bytes for name, c in own.columns.items() if name in names)
     unpacked, values, spilled, room = int(arcs[rank]) * an_edge, 0, 0, None
+    changes = 0
     if derived is not None and derived.edge_states:
-        from sigps.engine.cpu.value_sizes import least_room, most_room
+        from sigps.engine.cpu.value_sizes import change_bytes, least_room, most_room
 
         least = least_room(derived, int(arcs[rank]))
         most = most_room(derived, int(arcs[rank])) - least
+        changes = min(most, 4 * change_bytes(derived) * int(arcs[rank]))
         values = most if limit is None else min(spare, most)
         spilled, spare = most - values, max(0, spare - values)
         room = None if limit is None else least + values
@@ -211,7 +216,7 @@ def decide_streaming(
     streamed, read_arcs, read_rows = (int(left * n) for n in (packed, arcs[rank], vertices[rank]))
     why = "it was asked for" if limit is None or needed <= limit else f"host_memory is {_text(limit)}"
     whole_run = resident, cached, streamed, read_arcs, read_rows, needed
-    return Streaming(*whole_run, rows.where, why, values, spilled, room, direct=direct)
+    return Streaming(*whole_run, rows.where, why, values, spilled, room, changes=changes, direct=direct)
 
 
 def _check_transfer(transfer: str, stream: str, device: str) -> None:

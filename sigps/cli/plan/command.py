@@ -92,6 +92,11 @@ def plan(
             click.echo(
                 f"  spilled    {bytes_text(streaming.spilled):>12}  of values on edges at most, {where}"
             )
+        if streaming.changes:
+            click.echo(
+                f"  {'of these':<10} {bytes_text(streaming.changes):>12}  if every value changes in every superstep, "
+                "and nothing if none does"
+            )
         if streaming.direct:
             click.echo(
                 f"  {'and up to':<10} {bytes_text(streaming.direct):>12}  of direct messages, if one goes along every "

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import gas_programs
+import numpy as np
 import pytest
 
+from sigps import Graph
 from sigps.cli import main as cli
 
 
@@ -98,3 +101,23 @@ def test_a_job_that_streams(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert re.search(
         r"\n  and up to .*B  of direct messages, if one goes along every edge\n", capsys.readouterr().out
     )
+
+
+@pytest.mark.parametrize("limit", [None, "40MB"])
+def test_values_on_edges_are_planned_where_all_change_and_where_none_does(
+    limit: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A value of 8 bytes is kept and copied for its other end; as it changes it waits twice, and is grouped."""
+    store, path = tmp_path / "all.sigps", tmp_path / "job.yaml"
+    graph = Graph.from_edges(*np.triu_indices(600, 1), directed=False)
+    graph.save(store, packed=True, order="given")
+    engine = "{stream: always, device: cpu, threads: 1" + (f", host_memory: {limit}}}" if limit else "}")
+    program = Path(gas_programs.__file__)
+    path.write_text(f"program: {program}:BeliefPropagation\ngraph: {{path: {store}}}\nengine: {engine}\n")
+    assert cli.execute(["plan", str(path)]) == 0
+    text = capsys.readouterr().out
+    found = re.search(r"\n  of these +([0-9.]+) MiB  if every value changes in every superstep", text)
+    assert found is not None
+    most = 4 * (8 + 8) * 600 * 599
+    assert float(found[1]) == pytest.approx(most / 2**20, abs=0.06)
+    assert (" of values on edges at most, in files" in text) == (limit is not None)
