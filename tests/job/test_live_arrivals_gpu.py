@@ -10,6 +10,7 @@ from histories import History, drawn, histories, shapes
 from host_streams import use_host_for_streams
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from turns import in_turn
 
 import sigps
 from sigps import Graph, Param, State, Vertex, VertexId
@@ -154,8 +155,9 @@ def batches_go_on(name: str, size: int, sizes: list[int], which: int, weights: i
 
 
 @pytest.mark.usefixtures("host_is_gpu")
-@pytest.mark.parametrize("which", [0, 1], ids=["parents", "widths"])
-@pytest.mark.parametrize("name", shapes(100))
+@pytest.mark.parametrize(
+    ("name", "which"), [*in_turn(shapes(100), [0, 1]), ("hubs", 0), ("directed hubs", 1)]
+)
 def test_batches_go_on(name: str, which: int) -> None:
     size = 3600 if "hubs" in name else 400
     batches_go_on(name, size, [1, 2, 30, 5, 1, 90, 3, 40, 250, 1], which, 9)

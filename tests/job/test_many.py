@@ -265,8 +265,9 @@ def assert_each_same(
             np.testing.assert_array_equal(result[field], judge[field], err_msg=field, strict=True)
 
 
-CELLS = [(program, graph) for program in PROGRAMS for graph in NAMES]
-CELLS.remove(("hyperball", "skewed"))  # 256 bytes a message, which the judge goes through one by one
+CELLS = [(program, graph) for i, program in enumerate(PROGRAMS) for graph in [*NAMES[i % 2 :: 2], "skewed"]]
+CELLS = [cell for cell in dict.fromkeys(CELLS) if cell != ("hyperball", "skewed")]
+"""Every other graph, and the richest; but of 256 bytes a message, which the judge goes through one by one."""
 
 
 @pytest.mark.parametrize(("program", "graph"), CELLS)
@@ -282,10 +283,12 @@ def test_each_run_is_the_run_by_itself(program: str, graph: str) -> None:
     assert results.one_by_one == ""
 
 
-@pytest.mark.parametrize("direction", ["push", "pull"])
 @pytest.mark.parametrize(
-    "program",
-    ["bfs", "sssp", "personalised", "filtered", "floods", "waves", "budget", "personal_vectors", "looks_up"],
+    ("program", "direction"),
+    [
+        *in_turn(["bfs", "sssp", "filtered", "floods", "waves", "budget", "looks_up"], ["push", "pull"]),
+        *((program, way) for program in ("personalised", "personal_vectors") for way in ("push", "pull")),
+    ],
 )
 def test_directions_and_waves_change_nothing(program: str, direction: str) -> None:
     cls, name, values = PROGRAMS[program]

@@ -16,7 +16,7 @@ from host_cpp import has_compiler
 from sigps import ComputeError, run
 from sigps.native.operators import PROBLEMS
 
-PROGRAMS, AT_ONCE = int(os.environ.get("SIGPS_PROGRAMS", "200")), 50
+PROGRAMS, AT_ONCE = int(os.environ.get("SIGPS_PROGRAMS", "100")), 50
 ONE = BATTERY["one_vertex"].build()
 
 

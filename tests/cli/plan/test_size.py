@@ -114,8 +114,8 @@ def test_damaged_and_missing_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz"])
 def test_a_file_that_unfolds_into_much_is_estimated_by_little(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"g.txt{suffix}"
-    path.write_bytes(COMPRESSORS[suffix](b"12 34\n" * (1 << 24)))
-    assert path.stat().st_size < 1 << 18
+    path.write_bytes(COMPRESSORS[suffix](b"12 34\n" * (1 << 23)))
+    assert path.stat().st_size < 1 << 17
     tracemalloc.start()
     try:
         size = size_of(tmp_path, path=path)
@@ -123,7 +123,7 @@ def test_a_file_that_unfolds_into_much_is_estimated_by_little(tmp_path: Path, su
     finally:
         tracemalloc.stop()
     assert size.num_edges > 0
-    assert peak < 64 << 20
+    assert peak < 40 << 20
 
 
 def test_a_compressed_file_is_estimated_by_its_ratio(tmp_path: Path) -> None:

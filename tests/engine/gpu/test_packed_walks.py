@@ -13,6 +13,7 @@ import vector_programs
 from battery import BATTERY
 from edge_programs import Marks
 from packed_runs import on_ranks
+from turns import in_turn
 from walk_programs import ALONG_NO_EDGES, UNREAD, WALKS, Around
 
 import sigps
@@ -26,8 +27,11 @@ from sigps.errors import ConfigError, DeviceError
 from sigps.graph.formats.packed_store import save_packed
 
 
-@pytest.mark.parametrize("order", ["given", "degree"])
-@pytest.mark.parametrize("program", ALONG_NO_EDGES, ids=lambda program: type(program).__name__)
+@pytest.mark.parametrize(
+    ("program", "order"),
+    in_turn(ALONG_NO_EDGES, ["given", "degree"]),
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
 def test_programs_along_no_edges_need_no_page(
     program: sigps.Vertex, order: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
