@@ -88,6 +88,7 @@ def streamed_memory(
     page_bytes: int = 0,
     table_bytes: int = 0,
     is_by_degree: bool = False,
+    num_arcs: int = 0,
     saves: bool = False,
 ) -> dict[str, int]:
     """Return the same for a run whose edges stay in a packed store. Pure.
@@ -103,7 +104,8 @@ def streamed_memory(
         page_bytes: Bytes of the largest page, which each of them reads.
         table_bytes: Bytes of the parameters that are tables.
         is_by_degree: Whether rows are by degree.
-        saves: Whether there are state logs, for which all values on edges are brought together.
+        num_arcs: Edges of the rank's rows.
+        saves: Whether there are state logs, for which the values on all of these are brought together.
 
     Returns:
         Bytes by purpose. `"on edges"` are those of values on edges that can be in no file; of direct messages
@@ -127,15 +129,14 @@ def streamed_memory(
     if program is not None and program.edge_states:
         from sigps.engine.cpu.value_sizes import least_room, thread_bytes
 
-        purposes["on edges"] = least_room(program, size.num_edges) + num_threads * thread_bytes(
-            program, longest
-        )
+        purposes["on edges"] = least_room(program, num_arcs, num_ranks)
+        purposes["on edges"] += num_threads * thread_bytes(program, longest)
         purposes["on edges"] += (
             8 * longest + size.num_vertices
         )  # where a value of the other end lies; who wrote
         if saves:
             kept = sum(dtype.itemsize for dtype in program.edge_state_dtypes)
-            purposes["for a time"] = (8 + kept) * size.num_edges
+            purposes["for a time"] = (8 + kept) * num_arcs
     return purposes
 
 

@@ -79,13 +79,13 @@ def as_string_ids(
 def _edges_when_read(
     part: RankResult, program: Vertex, graph: Graph, *, gather: bool
 ) -> Callable[[], EdgeFields]:
-    """Return what makes the values kept on edges, when they are asked for: at once where all ranks take part."""
+    """Return what makes the values kept on edges, when they are asked for: at once where ranks bring them together."""
 
     def make() -> EdgeFields:
         writers = writers_of(graph.group, gather=gather)
         return on_edges(part.edge_ends, part.kept_on_edges, program, graph, writers=writers, gather=gather)
 
-    if graph.group.size > 1:
+    if graph.group.size > 1 and (gather or graph.ids.table is not None):
         found = make()
         return lambda: found
     return make

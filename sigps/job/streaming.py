@@ -180,6 +180,7 @@ def decide_streaming(
             page_bytes=page_bytes,
             table_bytes=tables,
             is_by_degree=is_by_degree,
+            num_arcs=arcs,
             saves=options.saves,
         )
 
@@ -201,11 +202,11 @@ def decide_streaming(
     unpacked, values, spilled, room = int(arcs[rank]) * an_edge, 0, 0, None
     changes = 0
     if derived is not None and derived.edge_states:
-        from sigps.engine.cpu.value_sizes import change_bytes, least_room, most_room
+        from sigps.engine.cpu.value_sizes import least_room, most_room, waiting_bytes
 
-        least = least_room(derived, int(arcs[rank]))
-        most = most_room(derived, int(arcs[rank])) - least
-        changes = min(most, 4 * change_bytes(derived) * int(arcs[rank]))
+        least = least_room(derived, int(arcs[rank]), len(threads))
+        most = most_room(derived, int(arcs[rank]), len(threads)) - least
+        changes = min(most, waiting_bytes(derived, len(threads)) * int(arcs[rank]))
         values = most if limit is None else min(spare, most)
         spilled, spare = most - values, max(0, spare - values)
         room = None if limit is None else least + values

@@ -7,7 +7,7 @@ from typing import Any
 from edge_programs import Returns
 from gas_programs import BeliefPropagation
 
-from sigps import EdgeState, State, Vector, Vertex
+from sigps import EdgeState, Param, State, Vector, Vertex
 from sigps.apps import MinimumSpanningForest, StreamDN
 
 
@@ -56,6 +56,40 @@ class Often(Vertex, message=int, directed=False):
                 for number in range(9):
                     self.send_to(edge.target, edge.times + number)
         else:
+            self.vote_to_halt()
+
+
+class Parallel(Vertex, directed=False):
+    """Each of parallel edges has a value of its own; what lies behind them is that of the first."""
+
+    mine: EdgeState[int] = 5
+    theirs: EdgeState[int] = -1
+
+    def compute(self, messages: Any) -> None:
+        for edge in self.out_edges:
+            edge.theirs = edge.reverse.mine
+            if (self.id + edge.target + self.superstep) % 3 > 0:
+                edge.mine = 1000 * self.superstep + int(500 * edge.weight) + self.id
+        if self.superstep == 4:
+            self.vote_to_halt()
+
+
+class Late(Vertex, message=bool, directed=False):
+    """One vertex writes while all others sleep; then they look."""
+
+    writer: Param[int]
+    rounds: Param[int] = 45
+    said: EdgeState[int] = 0
+    heard: State[int] = -1
+
+    def compute(self, messages: Any) -> None:
+        if self.id == self.writer and self.superstep < self.rounds:
+            for edge in self.out_edges:
+                edge.said = self.superstep * self.superstep + edge.target
+            if self.superstep == self.rounds - 1:
+                self.send_to_neighbors(True)
+        else:
+            self.heard = max((edge.reverse.said for edge in self.out_edges), default=-1)
             self.vote_to_halt()
 
 

@@ -27,9 +27,21 @@ class Changes(NamedTuple):
     sources: NDArray[np.uint32]
     columns: tuple[NDArray[Any], ...]
 
+    @classmethod
+    def none(cls, dtypes: Sequence[np.dtype[Any]]) -> Changes:
+        """Return no entries, with columns of these types."""
+        rows = np.empty(0, dtype=np.uint32)
+        return cls(rows, rows, tuple(np.empty(0, dtype=dtype) for dtype in dtypes))
+
     @property
     def num_bytes(self) -> int:
         return sum(part.nbytes for part in (self.targets, self.sources, *self.columns))
+
+    def cut(self, begin: int, end: int) -> Changes:
+        """Return some of them: no copies."""
+        return Changes(
+            self.targets[begin:end], self.sources[begin:end], tuple(c[begin:end] for c in self.columns)
+        )
 
 
 class ChangeLog:
@@ -41,15 +53,18 @@ class ChangeLog:
         first_rows: [blocks + 1].
         dtypes: Of the columns.
         room: Bytes of memory that entries may take; the others are in files. None for any number.
+        rank: The rank that has them.
 
     Attributes:
         waiting: [blocks], how many entries may be taken.
         spilled: Bytes written to files since the last `take_spilled`.
     """
 
-    def __init__(self, first_rows: NDArray[Any], dtypes: Sequence[np.dtype[Any]], room: int | None) -> None:
+    def __init__(
+        self, first_rows: NDArray[Any], dtypes: Sequence[np.dtype[Any]], room: int | None, rank: int = 0
+    ) -> None:
         self._first_rows, self._dtypes = first_rows.astype(np.uint32), list(dtypes)
-        self._room = room
+        self._room, self._rank = room, rank
         self._writing = threading.Lock()
         self._open: list[Changes] = []
         self._open_bytes = 0
@@ -91,6 +106,17 @@ class ChangeLog:
             if (changes := segment.take(number)) is not None:
                 yield changes
 
+    def drain(self, most: int) -> Iterator[list[Changes]]:
+        """Yield all entries, of each block at most so many at a time; they are not there again."""
+        nothing = Changes.none(self._dtypes)
+        self.waiting.fill(0)
+        while self._segments:
+            segment = self._segments.pop(0)
+            parts = [segment.take(number) or nothing for number in range(self.waiting.size)]
+            for first in range(0, max(part.targets.size for part in parts), most):
+                yield [part.cut(first, first + most) for part in parts]
+            self._in_memory -= segment.in_memory
+
     def crowded(self, num_arcs: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the blocks that have more entries than edges, and those that keep old segments alive.
 
@@ -121,7 +147,7 @@ class ChangeLog:
         size = targets.size * (8 + sum(dtype.itemsize for dtype in self._dtypes))
         fits = self._room is None or 2 * (self._in_memory + size) <= self._room
         if not fits and self._file is None:
-            self._file, self._file_end = SpillFile(), 0
+            self._file, self._file_end = SpillFile(self._rank), 0
         segment = _Segment(begins, self._dtypes, None if fits else self._file, self._file_end)
         segment.write(targets[order])
         del targets

@@ -165,10 +165,6 @@ class StreamingCpuSpec(CpuSpec):
     def streaming_obstacle(self, program: VertexProgram, graph: Graph, options: RunOptions) -> str:
         if program.reads_neighbors:
             return f"{program.name} looks through rows of neighbours, which are in memory"
-        if program.edge_states and graph.group.size > 1:
-            return (
-                f"{program.name} keeps values on edges, which stream on one rank: run it on one, or in memory"
-            )
         if (program.reads_edges or program.edge_states) and graph.directed:
             return f"compute() of {program.name} walks its out-edges, and the store of a directed graph has in-edges"
         if options.schedule == "edge":

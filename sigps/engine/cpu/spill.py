@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import platform
 import tempfile
 import weakref
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.engine.exchange import Exchange
 from sigps.errors import DeviceError
 from sigps.graph.report import bytes_text
 
@@ -22,31 +25,39 @@ def spill_folder() -> Path:
     return Path(tempfile.gettempdir())
 
 
-def require_disk(num_bytes: int) -> None:
-    """Check that the disk has room, before a run begins that may need it.
+def require_disk(num_bytes: int, exchange: Exchange) -> None:
+    """Check that the disk has room, before a run begins whose ranks may need it; those of a host share it. Collective.
 
     Raises:
         DeviceError: If it has less.
     """
     folder = spill_folder()
     state = os.statvfs(folder)
+    if exchange.size > 1:
+        disk = zlib.crc32(f"{platform.node()} {os.stat(folder).st_dev}".encode())
+        of_all = exchange.gather(np.array([disk, num_bytes]))
+        num_bytes = int(of_all[of_all[:, 0] == disk, 1].sum()) if num_bytes else 0
     free = state.f_bavail * state.f_frsize
     if num_bytes > free:
         raise DeviceError(
             f"values on edges need {bytes_text(num_bytes)} of disk in {folder}, which has {bytes_text(free)} free: "
-            "give host_memory more, or name another folder by the environment variable TMPDIR"
+            "give host_memory more, or name another folder by the environment variable TMPDIR",
+            rank=exchange.rank,
         )
 
 
 class SpillFile:
     """Bytes at positions, written and read by several threads.
 
+    Args:
+        rank: The rank that has it.
+
     Raises:
         DeviceError: By all methods, where the disk takes no more.
     """
 
-    def __init__(self) -> None:
-        self._folder = spill_folder()
+    def __init__(self, rank: int = 0) -> None:
+        self._folder, self._rank = spill_folder(), rank
         try:
             file = tempfile.TemporaryFile("w+b", 0, dir=self._folder)  # noqa: SIM115 - closed with this object
         except OSError as error:
@@ -74,14 +85,16 @@ class SpillFile:
             except OSError as error:
                 raise self._failed(error) from None
             if count == 0:
-                raise DeviceError(f"values on edges in {self._folder} are gone: their file was cut short")
+                problem = f"values on edges in {self._folder} are gone: their file was cut short"
+                raise DeviceError(problem, rank=self._rank)
             left, at = left[count:], at + count
         return at
 
     def _failed(self, error: OSError) -> DeviceError:
         return DeviceError(
             f"values on edges cannot wait in {self._folder}: {error.strerror}. Free some room there, name another "
-            "folder by the environment variable TMPDIR, or give host_memory more"
+            "folder by the environment variable TMPDIR, or give host_memory more",
+            rank=self._rank,
         )
 
 

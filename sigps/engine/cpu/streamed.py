@@ -171,7 +171,7 @@ def _opened(state: RunState, blocks: Blocks, values: ValueBlocks | None, number:
     """Return a block's edges, unpacked; this thread's compute() walks them from now on, with the values on them."""
     edges = blocks.block(number)
     if state.program.reads_edges:
-        on_edges = () if values is None else (values.open(number, edges),)
+        on_edges = () if values is None else (values.open(number),)
         state.let_walk((*blocks.walked, *on_edges))
     return edges
 
@@ -237,6 +237,7 @@ class StreamingEngine(Engine):
         assert isinstance(edges, StreamedEdges)
         if not state.program.edge_states:
             return None
-        values = ValueBlocks(state.program, edges, blocks, state.threads, self._value_bytes)
+        given = state.program, edges, blocks, state.threads, state.exchange
+        values = ValueBlocks(*given, self._value_bytes)
         state.keep_values(values)
         return values

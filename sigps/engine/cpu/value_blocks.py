@@ -3,7 +3,8 @@
 A block has the values that its vertices keep (pending), and copies of those that the other ends of its edges keep, of
 the states that compute() reads there (`edge.reverse`), as of the superstep's begin. So a block is computed from its own
 values alone. What its vertices changed waits for the blocks of the other ends (`change_log.py`), which take it when
-they are read next: both go to where they lie only where they changed.
+they are read next: both go to where they lie only where they changed. On several ranks each has the blocks of its rows,
+and what changed on edges to rows of others crosses when the superstep ends (`crossing_changes.py`).
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from sigps.compiler.program import VertexProgram
 from sigps.device.cpu import Threads
 from sigps.engine.cpu.blocks import Blocks
 from sigps.engine.cpu.change_log import ChangeLog, Changes
+from sigps.engine.cpu.crossing_changes import CrossingChanges
 from sigps.engine.cpu.spill import SpillFile, require_disk
-from sigps.engine.cpu.value_sizes import change_bytes, log_room, value_bytes
+from sigps.engine.cpu.value_sizes import change_bytes, log_rooms, value_bytes
+from sigps.engine.exchange import Exchange
 from sigps.engine.partition.edge_list import moved, require_symmetry
 from sigps.engine.partition.edge_states import check_names
 from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import Subgraph
-from sigps.kernels.cpu.arguments import Edges
 from sigps.kernels.cpu.edge_values import find_places, list_changes, mark_changes, place_values
 from sigps.model.vertex import Field
 
@@ -36,23 +38,26 @@ Arrays = tuple[NDArray[Any], ...]
 
 
 class _Block(NamedTuple):
-    """A block that a thread computes: `before` are its pending values as they were."""
+    """A block that a thread computes: `ends` are rows of all ranks, `before` its pending values as they were."""
 
     number: int
-    edges: Edges
+    ends: NDArray[np.uint32]
     pending: Arrays
     of_reverse: Arrays
     before: Arrays
 
 
 class ValueBlocks:
-    """The edge states of a partition whose rows stream, on one rank, of an undirected graph in the given order.
+    """The edge states of a partition whose rows stream, of an undirected graph in the given order.
+
+    All ranks make theirs together.
 
     Args:
         program: The program.
         edges: The rows.
         blocks: What unpacks them.
         threads: The crew.
+        exchange: The way to the other partitions.
         room: Bytes of memory for values and those that wait; the others are in files. None for no limit.
 
     Attributes:
@@ -71,6 +76,7 @@ class ValueBlocks:
         edges: StreamedEdges,
         blocks: Blocks,
         threads: Threads,
+        exchange: Exchange,
         room: int | None,
     ) -> None:
         check_names(program.edge_states, edges.rows.packed.columns)
@@ -84,16 +90,27 @@ class ValueBlocks:
         self._arcs, self._begins = np.diff(begins), begins
         an_edge = value_bytes(program)
         self._bytes_an_edge, self._num_edges = an_edge, edges.num_edges
-        waiting = log_room(program, edges.num_edges, room)
-        self._log = ChangeLog(edges.rows.first_rows, [self._dtypes[i] for i in self._read], waiting)
-        kept = an_edge * edges.num_edges if room is None else max(0, room - (waiting or 0))
+        rooms = log_rooms(program, edges.num_edges, room, exchange.size)
+        dtypes = [self._dtypes[i] for i in self._read]
+        self._log = ChangeLog(edges.rows.first_rows, dtypes, rooms.here, exchange.rank)
+        self._crossing: CrossingChanges | None = None
+        self._first_row = np.uint64(0)
+        if exchange.size > 1 and dtypes:
+            bounds = np.cumsum([0, *exchange.gather(np.array([self.wrote.size]))[:, 0]])
+            self._first_row = np.uint64(bounds[exchange.rank])
+            longest = int(self._arcs.max(initial=0))
+            self._crossing = CrossingChanges(exchange, bounds, dtypes, rooms.crossing, longest)
+        kept = an_edge * edges.num_edges if room is None else max(0, room - rooms.both)
         num_kept = int(np.searchsorted(begins[1:] * an_edge, kept, side="right"))
         self._kept = [self._room(int(arcs)) for arcs in self._arcs[:num_kept]]
         self._file: SpillFile | None = None
+        in_files = 0
         if num_kept < self._arcs.size:
-            at_most = (self._num_edges - int(begins[num_kept])) * an_edge
-            require_disk(at_most + 2 * change_bytes(program) * self._num_edges)  # of two supersteps
-            self._file = SpillFile()
+            in_files = (self._num_edges - int(begins[num_kept])) * an_edge
+            in_files += 2 * change_bytes(program) * self._num_edges  # of two supersteps
+        require_disk(in_files, exchange)
+        if in_files:
+            self._file = SpillFile(exchange.rank)
         self._is_stored = np.zeros((2, self._arcs.size), dtype=np.bool_)  # pending; of the other ends
         self._of_thread, self._counting, self._moved_bytes = threading.local(), threading.Lock(), 0
         self._numbers = np.arange(self._arcs.max(initial=0) if self._names_reverse else 0, dtype=np.int64)
@@ -103,16 +120,12 @@ class ValueBlocks:
         empty = tuple(np.empty(0, dtype=dtype) for dtype in self._dtypes)
         return self._walked(empty, tuple(empty[i] for i in self._read), 0)
 
-    def open(self, number: int, edges: Edges) -> tuple[Any, ...]:
-        """Bring a block's values for this thread, which computes it then; return what compute() walks beside edges.
-
-        Args:
-            number: Of the block.
-            edges: Its edges, unpacked.
-        """
+    def open(self, number: int) -> tuple[Any, ...]:
+        """Bring the values of the block that this thread unpacked last; return what compute() walks beside edges."""
         pending, before = self._pending(number)
-        of_reverse = self._of_reverse(number, edges)
-        self._of_thread.block = _Block(number, edges, pending, of_reverse, before)
+        ends = self._blocks.walked[1]
+        of_reverse = self._of_reverse(number, ends)
+        self._of_thread.block = _Block(number, ends, pending, of_reverse, before)
         return self._walked(pending, of_reverse, int(self._begins[number]))
 
     def close(self) -> None:
@@ -141,16 +154,18 @@ class ValueBlocks:
             new[own] = old[own]
 
     def __call__(self) -> int:
-        """Let blocks take what changed in this superstep; return the bytes that left this rank: none."""
+        """Let blocks take what changed in this superstep; return the bytes that left this rank. Collective."""
+        num_bytes = 0 if self._crossing is None else self._crossing.cross(self._log)
         self._log.commit()
         self._threads.map(self._take_now, self._log.crowded(self._arcs).tolist())
-        return 0
+        return num_bytes
 
     def take_moved_bytes(self) -> int:
         """Return the bytes of values that were read from files, or written there, since the last call."""
         with self._counting:
             found, self._moved_bytes = self._moved_bytes, 0
-        return found + self._log.take_spilled()
+        spilled = 0 if self._crossing is None else self._crossing.take_spilled()
+        return found + spilled + self._log.take_spilled()
 
     def kept(self, index: int) -> KeptOnEdges:
         """Return the values of an edge state, [edges], as an array made when it is asked for."""
@@ -161,7 +176,7 @@ class ValueBlocks:
         return subgraph.sources_of_edges(), tuple(self._all_of(i) for i in range(len(self._fields)))
 
     def restore(self, subgraph: Subgraph, sources: NDArray[np.int64], values: Arrays) -> None:
-        """Take saved values, whatever the order of the vertices, and commit them; before the first superstep.
+        """Take saved values, whatever the order of the vertices, and commit them; before superstep 0. Collective.
 
         Raises:
             ValueError: If there is not one of each for each edge.
@@ -171,7 +186,8 @@ class ValueBlocks:
             raise ValueError("it does not hold a value for each edge")
 
         def set_all(number: int) -> None:
-            self.open(number, self._blocks.block(number))
+            self._blocks.block(number)
+            self.open(number)
             own = order[self._begins[number] : self._begins[number + 1]]
             for pending, saved in zip(self._of_thread.block.pending, values, strict=True):
                 pending[...] = saved[own]
@@ -203,14 +219,14 @@ class ValueBlocks:
             old[...] = new
         return room, before
 
-    def _of_reverse(self, number: int, edges: Edges) -> Arrays:
+    def _of_reverse(self, number: int, ends: NDArray[np.uint32]) -> Arrays:
         """Return the values of the other ends of a block's edges, up to date."""
         _, _, room = self._rooms(number)
         if number < len(self._kept):
             room = self._kept[number][1]
         else:
             self._load(number, room, of_reverse=True)
-        self._take_changes(number, edges, room)
+        self._take_changes(number, ends, room)
         return room
 
     def _rooms(self, number: int) -> tuple[Arrays, Arrays, Arrays]:
@@ -274,25 +290,32 @@ class ValueBlocks:
     def _put(self, rows: tuple[Any, ...], block: _Block, changed: NDArray[np.uint8], count: int) -> None:
         """Let changed values wait for the blocks of the other ends."""
         targets, sources, places = (np.empty(count, dtype=np.uint32) for _ in range(3))
-        size = list_changes(*rows, block.edges.ends, changed, targets, sources, places)
-        columns = tuple(block.pending[i][places[:size]] for i in self._read)
-        self._log.put(Changes(targets[:size], sources[:size], columns))
+        here, others = list_changes(*rows, block.ends, changed, self._first_row, targets, sources, places)
 
-    def _take_changes(self, number: int, edges: Edges, of_reverse: Arrays) -> None:
+        def listed(own: slice) -> Changes:
+            columns = tuple(block.pending[i][places[own]] for i in self._read)
+            return Changes(targets[own], sources[own], columns)
+
+        self._log.put(listed(slice(int(here))))
+        if self._crossing is not None:
+            self._crossing.put(listed(slice(int(others), None)))
+
+    def _take_changes(self, number: int, ends: NDArray[np.uint32], of_reverse: Arrays) -> None:
         """Bring values of the other ends up to date."""
         first, came = np.uint64(self._begins[number]), False
         for targets, sources, columns in self._log.take(number):
             came = True
             places = np.empty(targets.size, dtype=np.uint64)
-            require_symmetry(find_places(targets, sources, self._offsets, edges.ends, places))
-            given = targets, sources, places, self._offsets, edges.ends, first
+            require_symmetry(find_places(targets, sources, self._offsets, ends, places))
+            given = targets, sources, places, self._offsets, ends, first
             for values, kept in zip(columns, of_reverse, strict=True):
                 place_values(*given, np.uint64(kept[:1].size), _as_bits(values), _as_bits(kept))
         if came:
             self._store(number, of_reverse, of_reverse=True)
 
     def _take_now(self, number: int) -> None:
-        self._of_reverse(number, self._blocks.block(number))
+        self._blocks.block(number)
+        self._of_reverse(number, self._blocks.walked[1])
 
     def _all_of(self, index: int) -> NDArray[Any]:
         """Return a copy of the pending values of an edge state, [edges]."""

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from sigps.compiler.edge_reads import states_read_of_reverse
 from sigps.compiler.program import VertexProgram
 
-__all__ = ["change_bytes", "least_room", "log_room", "most_room", "thread_bytes", "value_bytes"]
+__all__ = [
+    "LogRooms",
+    "change_bytes",
+    "least_room",
+    "log_rooms",
+    "most_room",
+    "thread_bytes",
+    "value_bytes",
+    "waiting_bytes",
+]
 
 _LEAST_LOG = 1 << 18
 """Bytes of changed values that wait in memory at least."""
@@ -24,29 +35,58 @@ def change_bytes(program: VertexProgram) -> int:
     return 8 + _read(program) if program.reads_reverse else 0
 
 
-def least_room(program: VertexProgram, num_edges: int) -> int:
+def waiting_bytes(program: VertexProgram, num_ranks: int) -> int:
+    """Return the bytes of an edge if every value changes in every superstep.
+
+    It waits twice, and is grouped; on several ranks it waits once more, to cross.
+    """
+    return (4 + 2 * (num_ranks > 1)) * change_bytes(program)
+
+
+def least_room(program: VertexProgram, num_edges: int, num_ranks: int) -> int:
     """Return the bytes of memory that values on so many edges take where all of them are in files.
 
-    A fifth of them is a segment (`change_log.py`).
+    A fifth of them is a segment (`change_log.py`); on several ranks half as much again is for those that cross.
     """
     if not program.reads_reverse:
         return 0
-    return max(_LEAST_LOG, 5 * change_bytes(program) * num_edges // _MOST_SEGMENTS)
+    here = max(_LEAST_LOG, 5 * change_bytes(program) * num_edges // _MOST_SEGMENTS)
+    return here + here // 2 * (num_ranks > 1)
 
 
-def most_room(program: VertexProgram, num_edges: int) -> int:
-    """Return the bytes with which no value is in a file: twice as many may wait as there are edges, and be grouped."""
-    return max(least_room(program, num_edges), (value_bytes(program) + 4 * change_bytes(program)) * num_edges)
+def most_room(program: VertexProgram, num_edges: int, num_ranks: int) -> int:
+    """Return the bytes with which no value is in a file."""
+    an_edge = value_bytes(program) + waiting_bytes(program, num_ranks)
+    return max(least_room(program, num_edges, num_ranks), an_edge * num_edges)
 
 
-def log_room(program: VertexProgram, num_edges: int, room: int | None) -> int | None:
-    """Return the part of the room for values that wait; None where that has no limit."""
-    if room is None or not program.reads_reverse:
-        return room and 0
+class LogRooms(NamedTuple):
+    """Bytes of memory for values that wait, by what they wait for; None for no limit.
+
+    Attributes:
+        here: For blocks of this rank.
+        crossing: To cross to other ranks, in one superstep.
+    """
+
+    here: int | None
+    crossing: int | None
+
+    @property
+    def both(self) -> int:
+        return (self.here or 0) + (self.crossing or 0)
+
+
+def log_rooms(program: VertexProgram, num_edges: int, room: int | None, num_ranks: int) -> LogRooms:
+    """Return the parts of the room for values that wait."""
+    if room is None:
+        return LogRooms(None, None)
+    if not program.reads_reverse:
+        return LogRooms(0, 0)
     beside_all = room - value_bytes(program) * num_edges
-    return max(
-        least_room(program, num_edges), min(4 * change_bytes(program) * num_edges, max(room // 4, beside_all))
-    )
+    most = min(waiting_bytes(program, num_ranks) * num_edges, max(room // 4, beside_all))
+    waiting = max(least_room(program, num_edges, num_ranks), most)
+    crossing = waiting // 3 if num_ranks > 1 else 0
+    return LogRooms(waiting - crossing, crossing)
 
 
 def thread_bytes(program: VertexProgram, longest: int) -> int:

@@ -216,13 +216,13 @@ class Subgraph:
         Of an undirected graph whose edges stream, they are in the order of rows.
         """
         edges = self.incoming if self.outgoing is None else self.outgoing
-        assert self.outgoing is not None or self.is_symmetric
+        assert self.outgoing is not None or self.is_symmetric or self.is_undirected
         return np.repeat(self.owned_gids, np.diff(edges.offsets).astype(np.int64))
 
     def targets_of_edges(self) -> NDArray[np.int64]:
         """Return the gids of the other ends; where edges stream, all are unpacked."""
         edges = self.incoming if self.outgoing is None else self.outgoing
-        assert self.outgoing is not None or self.is_symmetric
+        assert self.outgoing is not None or self.is_symmetric or self.is_undirected
         return edges.all_ends().astype(np.int64)
 
     def outgoing_ids(self) -> NDArray[np.int64]:

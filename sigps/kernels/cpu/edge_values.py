@@ -65,37 +65,49 @@ def list_changes(
     wrote: NDArray[np.uint8],
     ends: NDArray[np.uint32],
     changed: NDArray[np.uint8],
+    first_row: np.uint64,
     targets: NDArray[np.uint32],
     sources: NDArray[np.uint32],
     places: NDArray[np.uint32],
 ) -> Any:
     """List the edges that have a mark, of parallel ones the first alone: that is the one that `edge.reverse` reads.
 
+    Those whose end is a row here come first, the others last, backwards; between them may be room.
+
     Args:
         begin: The first row of the block.
         end: The row behind its last.
-        offsets: [rows + 1], positions among all edges.
+        offsets: [rows + 1], positions among all edges of this rank.
         wrote: [rows] 0 or 1; other rows have no mark.
-        ends: [edges], ascending in each row.
+        ends: [edges], rows of all ranks, ascending in each row.
         changed: [edges of the block].
-        targets: [marked edges], written: the end of each.
-        sources: Likewise, its vertex.
+        first_row: The number of this rank's first row among those of all.
+        targets: [marked edges], written: the end of each, of those here by the rows of this rank.
+        sources: Likewise, its vertex by the rows of all ranks.
         places: Likewise, its position in the block.
 
     Returns:
-        How many there are.
+        How many there are with an end here, and where the others begin.
     """
-    first, count = offsets[begin], np.uint64(0)
+    first, behind_rows = offsets[begin], first_row + np.uint64(offsets.size) - np.uint64(1)
+    here, others = np.uint64(0), np.uint64(targets.size)
     for row in range(begin, end):
         if wrote[row] != 0:
             start = offsets[row]
             for e in range(start, offsets[row + np.uint64(1)]):
                 if changed[e - first] != 0 and (e == start or ends[e - np.uint64(1)] != ends[e]):
-                    targets[count] = ends[e]
-                    sources[count] = np.uint32(row)
-                    places[count] = np.uint32(e - first)
-                    count += np.uint64(1)
-    return count
+                    end_row = np.uint64(ends[e])
+                    if first_row <= end_row and end_row < behind_rows:
+                        at = here
+                        here += np.uint64(1)
+                        targets[at] = np.uint32(end_row - first_row)
+                    else:
+                        others -= np.uint64(1)
+                        at = others
+                        targets[at] = ends[e]
+                    sources[at] = np.uint32(row + first_row)
+                    places[at] = np.uint32(e - first)
+    return here, others
 
 
 @compiled
@@ -151,7 +163,7 @@ def find_places(
 
     Args:
         targets: [entries], rows of the block.
-        sources: [entries].
+        sources: [entries], rows of all ranks, as `ends`.
         offsets: [rows + 1], positions among all edges.
         ends: [edges], ascending in each row.
         places: [entries].

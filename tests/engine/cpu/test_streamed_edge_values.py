@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,69 +15,22 @@ from gas_programs import BeliefPropagation
 from graphs import samples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from thread_group import ThreadGroup, run_ranks
-from value_programs import Often, Pairs
+from value_programs import Late, Often, Pairs, Parallel
+from value_runs import OPTIONS, SHARES, assert_equal, both_in_memory, limit_for, packed, skewed, streaming_of
 
-import sigps
 from sigps import (
     Checkpoint,
     ConfigError,
     DeviceError,
-    EdgeState,
     Graph,
     GraphError,
-    Param,
-    Result,
-    State,
     Vertex,
     run,
 )
 from sigps.apps import MinimumSpanningForest, StreamDN
-from sigps.compiler.frontend.analysis import analyse
-from sigps.engine.contract import RunOptions
 from sigps.engine.cpu import change_log, direct_messages, value_sizes
 from sigps.engine.cpu.spill import SpillFile
-from sigps.graph.formats.packed_store import save_packed
 from sigps.graph.packing.paged import PagedRows
-from sigps.job.streaming import Streaming, decide_streaming
-
-PAGE = 64
-"""Arcs of a page: the row of a hub spans three and more, and there are dozens."""
-
-
-class Parallel(Vertex, directed=False):
-    """Each of parallel edges has a value of its own; what lies behind them is that of the first."""
-
-    mine: EdgeState[int] = 5
-    theirs: EdgeState[int] = -1
-
-    def compute(self, messages: Any) -> None:
-        for edge in self.out_edges:
-            edge.theirs = edge.reverse.mine
-            if (self.id + edge.target + self.superstep) % 3 > 0:
-                edge.mine = 1000 * self.superstep + int(500 * edge.weight) + self.id
-        if self.superstep == 4:
-            self.vote_to_halt()
-
-
-class Late(Vertex, message=bool, directed=False):
-    """One vertex writes while all others sleep; then they look."""
-
-    writer: Param[int]
-    rounds: Param[int] = 45
-    said: EdgeState[int] = 0
-    heard: State[int] = -1
-
-    def compute(self, messages: Any) -> None:
-        if self.id == self.writer and self.superstep < self.rounds:
-            for edge in self.out_edges:
-                edge.said = self.superstep * self.superstep + edge.target
-            if self.superstep == self.rounds - 1:
-                self.send_to_neighbors(True)
-        else:
-            self.heard = max((edge.reverse.said for edge in self.out_edges), default=-1)
-            self.vote_to_halt()
-
 
 PROGRAMS = [
     Returns(),
@@ -90,65 +42,6 @@ PROGRAMS = [
     BeliefPropagation(),
     Late(writer=0),
 ]
-SHARES = [0.0, 0.4, None]
-"""Of values on edges, those that are in memory; None for no limit."""
-
-
-def skewed() -> Graph:
-    """2,000 edges on few vertices, one of which has 1,000; many are parallel, and some are loops."""
-    draw = np.random.default_rng(3)
-    hub, others = np.zeros(500, dtype=int), draw.integers(0, 300, 500)
-    sources = np.concatenate([hub, others, (300 * draw.random(1000) ** 3).astype(int)])
-    targets = np.concatenate([others, hub, draw.integers(0, 300, 1000)])
-    return Graph.from_edges(sources, targets, draw.random(sources.size), directed=False, vertices=range(310))
-
-
-OPTIONS: dict[str, Any] = {"deterministic": True, "max_supersteps": 50}
-
-
-@functools.cache
-def both_in_memory(program: Vertex) -> tuple[Result, Result]:
-    """Return runs with edges in memory, compiled and interpreted."""
-    return run(program, skewed(), device="cpu", **OPTIONS), run(program, skewed(), device="python", **OPTIONS)
-
-
-def packed(graph: Graph, folder: Path, **options: Any) -> Graph:
-    """Return a graph opened from a packed store."""
-    save_packed(graph, folder / "graph.sigps", **{"order": "given", "page_arcs": PAGE, **options})
-    return sigps.load(folder / "graph.sigps")
-
-
-def streaming_of(
-    program: Vertex, stored: Graph, threads: int, limit: int | None, *, saves: bool = False
-) -> Streaming:
-    """Return what is decided of a run."""
-    options = RunOptions(deterministic=True, saves=saves)
-    given: dict[str, Any] = {"host_memory": limit, "stream": "always", "threads": [threads]}
-    found = decide_streaming(program, analyse(program), stored, "cpu", options, **given)
-    assert found is not None
-    return found
-
-
-def limit_for(
-    program: Vertex, stored: Graph, threads: int, share: float | None, *, saves: bool = False
-) -> int | None:
-    """Return a limit with which a share of the values on edges is in memory."""
-    if share is None:
-        return None
-    found = streaming_of(program, stored, threads, None, saves=saves)
-    return sum(found.resident.values()) + int(share * found.values)
-
-
-def assert_equal(found: Result, expected: Result, *, exact: bool = True) -> None:
-    """Compare fields, values on edges and supersteps."""
-    for mine, theirs in ((found, expected), (found.edges, expected.edges)):
-        for name in theirs.fields if isinstance(theirs, Result) else theirs:
-            one, other = np.asarray(mine[name]), np.asarray(theirs[name])
-            if exact or one.dtype.kind != "f":
-                assert one.tolist() == other.tolist(), name
-            else:
-                np.testing.assert_allclose(one, other, rtol=1e-12, err_msg=name)
-    assert found.supersteps == expected.supersteps
 
 
 class Moved:
@@ -401,9 +294,3 @@ def test_what_cannot_stream_is_refused_by_name(tmp_path: Path) -> None:
     )
     with pytest.raises(GraphError, match="a column 'said', and the program keeps a value of that name"):
         run(Returns(), named, stream="always")
-
-    def work(group: ThreadGroup) -> Result:
-        return run(Returns(), sigps.load(tmp_path / "graph.sigps", group=group), stream="always")
-
-    with pytest.raises(ConfigError, match="Returns keeps values on edges, which stream on one rank"):
-        run_ranks(2, work)
