@@ -247,7 +247,7 @@ class GpuRankedRun(OnRanks):
             return super().changed_ids()
         before, self._of_before = self._of_before, None
         if before is not None:
-            return changed_ids(before, self._part(StatsLog(), self._read_fields()))
+            return changed_ids(before, self._part(StatsLog(), self._read_fields()), self._graph.group)
         found, ids = self._live.changed(), self._ids
         if not callable(found):
             return ids[:0]

@@ -12,12 +12,20 @@ from numpy.typing import NDArray
 from sigps.engine.cpu.spill import SpillFile
 from sigps.kernels.cpu.edge_values import group_by_block
 
-__all__ = ["ChangeLog", "Changes"]
+__all__ = ["SEGMENTS_IN_ROOM", "ChangeLog", "Changes", "entry_bytes"]
+
+SEGMENTS_IN_ROOM = 5
+"""So many would fill the room, of which two are being grouped."""
 
 _MOST_ENTRIES = 1 << 26
 """Entries of one segment."""
 _MANY_SEGMENTS = 32
-"""Segments beyond which the oldest are emptied: one block that is never read would keep them all."""
+"""Segments of earlier supersteps that stay: one block that is never read would keep them all."""
+
+
+def entry_bytes(dtypes: Sequence[np.dtype[Any]]) -> int:
+    """Return the bytes of an entry with columns of these types: both ends' numbers, and the values."""
+    return 8 + sum(dtype.itemsize for dtype in dtypes)
 
 
 class Changes(NamedTuple):
@@ -70,6 +78,7 @@ class ChangeLog:
         self._open_bytes = 0
         self._new: list[_Segment] = []
         self._segments: list[_Segment] = []
+        self._num_last = 0  # of them, written in the last superstep
         self._in_memory = 0
         self._file: SpillFile | None = (
             None  # of the segments of this superstep; it goes with the last of them
@@ -86,7 +95,8 @@ class ChangeLog:
             self._open.append(changes)
             self._open_bytes += changes.num_bytes
             entries = sum(part.targets.size for part in self._open)
-            if entries > _MOST_ENTRIES or (self._room is not None and 5 * self._open_bytes > self._room):
+            is_full = self._room is not None and SEGMENTS_IN_ROOM * self._open_bytes > self._room
+            if is_full or entries > _MOST_ENTRIES:
                 self._seal()
 
     def commit(self) -> None:
@@ -95,6 +105,7 @@ class ChangeLog:
         for segment in self._new:
             self.waiting += segment.sizes
         self._segments += self._new
+        self._num_last = len(self._new)
         self._new, self._file = [], None
 
     def take(self, number: int) -> Iterator[Changes]:
@@ -126,7 +137,7 @@ class ChangeLog:
         self._in_memory -= sum(segment.in_memory for segment in self._segments if not segment.num_left)
         self._segments = live
         is_crowded = self.waiting > np.maximum(num_arcs, 1)
-        for segment in live[: max(0, len(live) - _MANY_SEGMENTS)]:
+        for segment in live[: max(0, len(live) - self._num_last - _MANY_SEGMENTS)]:
             is_crowded |= segment.waits
         return np.flatnonzero(is_crowded)
 
@@ -144,7 +155,7 @@ class ChangeLog:
         begins = np.zeros(self._first_rows.size, dtype=np.uint64)
         order = np.empty(targets.size, dtype=np.uint32)
         group_by_block(targets, self._first_rows, begins, order)
-        size = targets.size * (8 + sum(dtype.itemsize for dtype in self._dtypes))
+        size = targets.size * entry_bytes(self._dtypes)
         fits = self._room is None or 2 * (self._in_memory + size) <= self._room
         if not fits and self._file is None:
             self._file, self._file_end = SpillFile(self._rank), 0

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.engine.cpu.change_log import ChangeLog, Changes
+from sigps.engine.cpu.change_log import ChangeLog, Changes, entry_bytes
 from sigps.engine.exchange import Exchange
 
 __all__ = ["CrossingChanges"]
@@ -42,7 +42,7 @@ class CrossingChanges:
         self._first, self._dtypes = np.uint32(bounds[exchange.rank]), tuple(dtypes)
         self._most = _MOST_ENTRIES
         if room is not None:
-            at_a_time = max(room // 4 // (8 + sum(dtype.itemsize for dtype in dtypes)), longest)
+            at_a_time = max(room // 4 // entry_bytes(dtypes), longest)
             self._most = max(1, at_a_time // exchange.size)
 
     def put(self, changes: Changes) -> None:
@@ -69,5 +69,6 @@ class CrossingChanges:
         columns = [swap([part.columns[i] for part in parts]) for i in range(len(self._dtypes))]
         for rank, both in enumerate(ends):
             targets, sources = np.split(both, 2)
-            arrived.put(Changes(targets - self._first, sources, tuple(column[rank] for column in columns)))
+            own = targets - self._first, sources.copy()  # a view would keep both
+            arrived.put(Changes(*own, tuple(column[rank] for column in columns)))
         return sum(part.num_bytes for part in parts)

@@ -1,4 +1,4 @@
-"""A file of a run without a name, for what its memory has no room for; it is gone when the run is."""
+"""A file of a run without a name, for what its memory has no room for; it is gone when the run and its result are."""
 
 from __future__ import annotations
 
@@ -29,21 +29,22 @@ def require_disk(num_bytes: int, exchange: Exchange) -> None:
     """Check that the disk has room, before a run begins whose ranks may need it; those of a host share it. Collective.
 
     Raises:
-        DeviceError: If it has less.
+        DeviceError: On all ranks, if that of one has less.
     """
     folder = spill_folder()
     state = os.statvfs(folder)
-    if exchange.size > 1:
-        disk = zlib.crc32(f"{platform.node()} {os.stat(folder).st_dev}".encode())
-        of_all = exchange.gather(np.array([disk, num_bytes]))
-        num_bytes = int(of_all[of_all[:, 0] == disk, 1].sum()) if num_bytes else 0
-    free = state.f_bavail * state.f_frsize
-    if num_bytes > free:
-        raise DeviceError(
-            f"values on edges need {bytes_text(num_bytes)} of disk in {folder}, which has {bytes_text(free)} free: "
-            "give host_memory more, or name another folder by the environment variable TMPDIR",
-            rank=exchange.rank,
-        )
+    disk = zlib.crc32(f"{platform.node()} {os.stat(folder).st_dev}".encode())
+    own = np.array([disk, num_bytes, state.f_bavail * state.f_frsize])
+    of_all = exchange.gather(own) if exchange.size > 1 else own[None]
+    for rank, (disk, num_bytes, free) in enumerate(of_all.tolist()):
+        needed = int(of_all[of_all[:, 0] == disk, 1].sum())
+        if num_bytes and needed > free:
+            place = folder if rank == exchange.rank else "its folder for temporary files"
+            raise DeviceError(
+                f"values on edges need {bytes_text(needed)} of disk in {place}, which has {bytes_text(free)} free: "
+                "give host_memory more, or name another folder by the environment variable TMPDIR",
+                rank=rank,
+            )
 
 
 class SpillFile:

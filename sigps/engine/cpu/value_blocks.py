@@ -107,8 +107,9 @@ class ValueBlocks:
         in_files = 0
         if num_kept < self._arcs.size:
             in_files = (self._num_edges - int(begins[num_kept])) * an_edge
-            in_files += 2 * change_bytes(program) * self._num_edges  # of two supersteps
-        require_disk(in_files, exchange)
+            num_waits = 2 + (exchange.size > 1)  # of two supersteps, and of those that cross between them
+            in_files += num_waits * change_bytes(program) * self._num_edges
+        require_disk(in_files, exchange)  # collective: also where nothing is in files
         if in_files:
             self._file = SpillFile(exchange.rank)
         self._is_stored = np.zeros((2, self._arcs.size), dtype=np.bool_)  # pending; of the other ends
@@ -294,7 +295,9 @@ class ValueBlocks:
 
         def listed(own: slice) -> Changes:
             columns = tuple(block.pending[i][places[own]] for i in self._read)
-            return Changes(targets[own], sources[own], columns)
+            return Changes(
+                targets[own].copy(), sources[own].copy(), columns
+            )  # views would keep all that is listed
 
         self._log.put(listed(slice(int(here))))
         if self._crossing is not None:

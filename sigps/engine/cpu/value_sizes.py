@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from sigps.compiler.edge_reads import states_read_of_reverse
 from sigps.compiler.program import VertexProgram
+from sigps.engine.cpu.change_log import SEGMENTS_IN_ROOM, entry_bytes
 
 __all__ = [
     "LogRooms",
@@ -19,7 +20,7 @@ __all__ = [
 ]
 
 _LEAST_LOG = 1 << 18
-"""Bytes of changed values that wait in memory at least."""
+"""Bytes of changed values that wait in memory at least: less would only make segments of a few blocks."""
 
 _MOST_SEGMENTS = 128
 """Segments of a superstep in which all values change, at most: each block looks into all of them when it is read."""
@@ -31,8 +32,10 @@ def value_bytes(program: VertexProgram) -> int:
 
 
 def change_bytes(program: VertexProgram) -> int:
-    """Return the bytes of an edge whose changed values wait for the other end: both ends' numbers, and the values."""
-    return 8 + _read(program) if program.reads_reverse else 0
+    """Return the bytes of an edge whose changed values wait for the other end."""
+    if not program.reads_reverse:
+        return 0
+    return entry_bytes([program.edge_state_dtypes[i] for i in states_read_of_reverse(program)])
 
 
 def waiting_bytes(program: VertexProgram, num_ranks: int) -> int:
@@ -46,18 +49,18 @@ def waiting_bytes(program: VertexProgram, num_ranks: int) -> int:
 def least_room(program: VertexProgram, num_edges: int, num_ranks: int) -> int:
     """Return the bytes of memory that values on so many edges take where all of them are in files.
 
-    A fifth of them is a segment (`change_log.py`); on several ranks half as much again is for those that cross.
+    On several ranks half as much again is for those that cross.
     """
     if not program.reads_reverse:
         return 0
-    here = max(_LEAST_LOG, 5 * change_bytes(program) * num_edges // _MOST_SEGMENTS)
+    here = max(_LEAST_LOG, SEGMENTS_IN_ROOM * change_bytes(program) * num_edges // _MOST_SEGMENTS)
     return here + here // 2 * (num_ranks > 1)
 
 
 def most_room(program: VertexProgram, num_edges: int, num_ranks: int) -> int:
     """Return the bytes with which no value is in a file."""
-    an_edge = value_bytes(program) + waiting_bytes(program, num_ranks)
-    return max(least_room(program, num_edges, num_ranks), an_edge * num_edges)
+    waiting = waiting_bytes(program, num_ranks) * num_edges
+    return value_bytes(program) * num_edges + max(least_room(program, num_edges, num_ranks), waiting)
 
 
 class LogRooms(NamedTuple):

@@ -18,6 +18,7 @@ from sigps.device import peer_memory
 from sigps.device.cuda import check_fits
 from sigps.engine.exchange import Exchange
 from sigps.errors import DeviceError
+from sigps.graph.report import bytes_text
 
 __all__ = ["PeerBuffers", "give_back", "peer_buffers", "taken_buffers"]
 
@@ -75,7 +76,10 @@ def _allocated(num_bytes: int, exchange: Exchange) -> Any:
     failed = np.flatnonzero(exchange.gather(np.array([error is not None], dtype=np.int64)))
     if failed.size:
         own = None  # which the traceback would keep
-        raise error or DeviceError("its GPU has no memory for what others write to", rank=int(failed[0]))
+        raise error or DeviceError(
+            f"its GPU has no {bytes_text(num_bytes)} for what others write to: use more ranks, or transport='nccl'",
+            rank=int(failed[0]),
+        )
     return own
 
 

@@ -378,7 +378,10 @@ class StreamingGpuSpec(GpuSpec):
             _MOST_TOTALS_BYTES if program.delivery is not Delivery.DIRECT else _MOST_TOTALS_OF_DIRECT
         )
         if totals > most_totals:
-            return f"aggregators of {program.name} have more than {most_totals:,} bytes"
+            return (
+                f"aggregators of {program.name} have {totals:,} bytes, more than the {most_totals:,} that kernels over "
+                "packed edges have room for: let it have fewer, or run it in memory"
+            )
         if program.delivery is Delivery.DIRECT:
             return ""
         if options.forced == "push" and (

@@ -21,7 +21,7 @@ from sigps import Checkpoint, DeviceError, EdgeState, Graph, GraphError, Param, 
 from sigps.engine.cpu import value_sizes
 from sigps.engine.cpu.change_log import ChangeLog, Changes
 from sigps.engine.cpu.crossing_changes import CrossingChanges
-from sigps.engine.cpu.spill import SpillFile
+from sigps.engine.cpu.spill import SpillFile, require_disk, spill_folder
 from sigps.graph.packing.table import rows_of_ranks
 
 
@@ -123,18 +123,22 @@ def test_each_rank_has_the_values_of_its_rows(tmp_path: Path) -> None:
         assert np.concatenate([part[name] for part in parts]).tolist() == expected[name].tolist()
 
 
+class Gathering(ThreadGroup):
+    """What an exchange does before a run."""
+
+    def gather(self, values: Any) -> Any:
+        return np.stack(self.all_gather_array(values))
+
+
 @pytest.mark.parametrize("room", [None, 400])
 def test_entries_arrive_at_their_rank_in_pieces(room: int | None) -> None:
     bounds, size = np.array([0, 40, 40, 100]), 3
     sizes: list[int] = []
 
-    class Counted(ThreadGroup):
+    class Counted(Gathering):
         def swap(self, parts: Any) -> Any:
             sizes.extend(part.size for part in parts if part.dtype == np.int64)
             return self.all_to_all(parts)
-
-        def gather(self, values: Any) -> Any:
-            return np.stack(self.all_gather_array(values))
 
     def entries_of(rank: int) -> tuple[Any, Any]:
         """Return rows that a rank writes beside, and rows of other ranks that read there."""
@@ -172,6 +176,21 @@ def test_entries_arrive_at_their_rank_in_pieces(room: int | None) -> None:
     assert max(sizes) <= (4 if room else 300)
 
 
+def test_what_waits_keeps_nothing_else_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed(skewed(), tmp_path)
+    put, sizes = ChangeLog.put, list[int]()
+
+    def noted(log: ChangeLog, changes: Changes) -> None:
+        parts = changes.targets, changes.sources, *changes.columns
+        sizes.extend(part.size for part in parts)
+        assert all(part.base is None for part in parts if part.size)
+        put(log, changes)
+
+    monkeypatch.setattr(ChangeLog, "put", noted)
+    on_ranks(2, Returns(), tmp_path)
+    assert sum(sizes) > 0
+
+
 def test_a_store_that_is_not_symmetric_is_named(tmp_path: Path) -> None:
     ring = np.arange(400)
     directed = Graph.from_edges(ring, (ring + 1) % 400, directed=True)
@@ -195,8 +214,8 @@ def test_a_full_disk_of_one_rank_ends_all(tmp_path: Path, monkeypatch: pytest.Mo
         patch.setattr(SpillFile, "write", fails_on_one)
         with pytest.raises(DeviceError, match=r"rank 1: values on edges cannot wait in .*: No space left"):
             on_ranks(2, program, tmp_path, **options)
-    of_two_supersteps = 2 * (8 + 16)
-    needed = (16 + 16 + of_two_supersteps) * stored.num_edges  # of both ranks: each by itself needs less
+    waiting = 3 * (8 + 16)  # of two supersteps, and what crosses between them
+    needed = (16 + 16 + waiting) * stored.num_edges  # of both ranks: each by itself needs less
 
     def let_be_free(num_bytes: int) -> None:
         state = os.statvfs_result((1, 1, 0, 0, num_bytes, 0, 0, 0, 0, 255))
@@ -207,3 +226,17 @@ def test_a_full_disk_of_one_rank_ends_all(tmp_path: Path, monkeypatch: pytest.Mo
     let_be_free(needed - 1)
     with pytest.raises(DeviceError, match=r"values on edges need .* of disk in"):
         on_ranks(2, program, tmp_path, **options)
+
+
+def test_a_disk_that_has_too_little_for_one_rank_is_named_by_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = os.statvfs_result((1, 1, 0, 0, 5, 0, 0, 0, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda folder: state)
+
+    def work(group: ThreadGroup) -> str:
+        with pytest.raises(DeviceError) as error:
+            require_disk(3 * group.rank, Gathering(group.rank, group._shared))  # type: ignore[arg-type]
+        return str(error.value)
+
+    for rank, text in enumerate(run_ranks(3, work)):
+        place = f"in {spill_folder()}" if rank == 1 else "in its folder for temporary files"
+        assert text.startswith("rank 1: values on edges need 9 B of disk " + place), text

@@ -64,7 +64,7 @@ def test_what_cannot_cross_packed_is_refused(tmp_path: Path, monkeypatch: pytest
         sigps.run(PageRank(), graph, **bulk)
     graph.save(tmp_path / "store", packed=True)
     graph = sigps.load(tmp_path / "store")
-    with pytest.raises(ConfigError, match="aggregators of Census have more than 256 bytes"):
+    with pytest.raises(ConfigError, match=r"aggregators of Census have [0-9]+ bytes, more than the 256"):
         sigps.run(equality_programs.PROGRAMS["census"], graph, **bulk)
     with pytest.raises(ConfigError, match="are pulled"):
         sigps.run(BFS(source=0), graph, direction="push", **bulk)
