@@ -12,6 +12,7 @@ from battery import BATTERY
 from engines import compiled, interpreted
 from equality_programs import PROGRAMS
 from snapshots import GRAPHS, LAST, combines_mail, ending, made
+from turns import in_turn
 
 from sigps import DeviceError, Graph
 from sigps.apps import SSSP
@@ -26,13 +27,12 @@ def undisturbed(name: str, graph: str) -> tuple[dict[str, Any], dict[str, Any], 
     return ending(interpreted(program, BATTERY[graph].build(), deterministic=True), program, LAST)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize(
-    ("first", "second"), [("cpu", "cpu"), ("cpu", "python"), ("python", "cpu"), ("python", "python")]
+    ("name", "first", "second"), in_turn(PROGRAMS, ["cpu", "python"], ["cpu", "python"], times=2)
 )
 def test_another_engine_goes_on_where_one_stopped(name: str, first: str, second: str) -> None:
     program = made(name)
-    for which in GRAPHS if "cpu" in (first, second) else GRAPHS[:2]:  # the interpreter alone is slow
+    for which in GRAPHS if "cpu" in (first, second) else GRAPHS[1::3]:  # the interpreter alone is slow
         graph = BATTERY[which].build()
         whole = undisturbed(name, which)
         for stop in range(1, min(len(whole[2]), 4)):

@@ -9,14 +9,12 @@ from fault_campaign import Campaign, Plant
 
 PLANTS = [
     Plant("SIGSTOP", 2, "loading the graph", 2),
-    Plant("SIGKILL", 0, "replace", 4),
-    Plant("SIGSEGV", 2, "writing the result", 3),
+    Plant("SIGSEGV", 0, "replace", 4),
 ]
 
 
 GATHERED = [
     Plant("SIGKILL", 1, "collecting the result", 2),
-    Plant("SIGSEGV", 0, "outside", 1),
 ]
 
 

@@ -39,7 +39,7 @@ from sigps.job.stream import Stream
 FIELDS = {"SSSP": "distance", "WCC": "component", "BFS": "level", "Joined": "component"}
 
 quick = settings(
-    max_examples=drawn(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=drawn(4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

@@ -19,7 +19,7 @@ from drawn_lanes import assert_lanes_are_runs
 from fault_cases import Overflows
 from graphs import busy_graph
 from thread_group import ThreadGroup, run_ranks
-from turns import in_turn
+from turns import half_of, in_turn
 from ways import assert_same
 
 from sigps import (
@@ -265,9 +265,8 @@ def assert_each_same(
             np.testing.assert_array_equal(result[field], judge[field], err_msg=field, strict=True)
 
 
-CELLS = [(program, graph) for i, program in enumerate(PROGRAMS) for graph in [*NAMES[i % 2 :: 2], "skewed"]]
-CELLS = [cell for cell in dict.fromkeys(CELLS) if cell != ("hyperball", "skewed")]
-"""Every other graph, and the richest; but of 256 bytes a message, which the judge goes through one by one."""
+CELLS = half_of([*PROGRAMS], NAMES, whole=["skewed"])
+CELLS.remove(("hyperball", "skewed"))  # 256 bytes a message, which the judge goes through one by one
 
 
 @pytest.mark.parametrize(("program", "graph"), CELLS)
@@ -699,8 +698,9 @@ def test_one_lane_where_lanes_share_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("program", "graph"),
     in_turn(
-        ["bfs", "sssp", "distances", "nearest", "two_folds", "floods", "waves", "draws", "largest"] * 2,
+        ["bfs", "sssp", "distances", "nearest", "two_folds", "floods", "waves", "draws", "largest"],
         ["grid", "skewed", "two_components", "string_ids"],
+        times=2,
     ),
 )
 def test_an_engine_each_gives_the_same(program: str, graph: str, monkeypatch: pytest.MonkeyPatch) -> None:

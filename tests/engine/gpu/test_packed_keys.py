@@ -12,6 +12,7 @@ import pytest
 from battery import BATTERY
 from keyed_programs import KEYED
 from packed_runs import on_ranks
+from turns import in_turn
 
 import sigps
 from sigps.apps import CDLP, WeightedLabels
@@ -40,8 +41,7 @@ def weighted(graph: sigps.Graph, *, directed: bool = False) -> sigps.Graph:
     return sigps.Graph.from_edges(*ends, weights=weights, directed=directed)
 
 
-@pytest.mark.parametrize("order", ["given", "degree"])
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(("name", "order"), in_turn(PROGRAMS, ["given", "degree"]))
 def test_messages_by_key_are_those_of_the_interpreter(
     name: str, order: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

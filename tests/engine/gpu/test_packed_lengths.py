@@ -43,7 +43,7 @@ def was_at_once(result: sigps.Result) -> bool:
     return [s.direction for s in result.stats][1:] == ["at once"]
 
 
-def drawn(weights: Any, seed: int, num_vertices: int = 300) -> Graph:
+def drawn(weights: Any, seed: int, num_vertices: int = 150) -> Graph:
     """Return a graph in which some vertices have many edges, and some none to the others."""
     draw = np.random.default_rng(seed)
     ends = (num_vertices * draw.random((2, 4 * num_vertices)) ** 3).astype(int) + 1

@@ -1,4 +1,4 @@
-"""The kernels over packed edges link, without a GPU."""
+"""The kernels over packed edges compile, and some link, which takes ten to thirty seconds each; without a GPU."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_kernels_over_packed_edges_link() -> None:
     programs = [analyse(program, "double") for program in made]
     form = programs[1].priority_form
     assert form is not None
-    linked = programs[-4:-1]  # all of shared memory, and lists; the others are compiled
+    linked = programs[-3:-2]  # all of shared memory; the others are compiled
     for program in (*programs, form):
         compiled = compile_for_cuda(program, {"weight": np.dtype(np.uint8)}, narrow_ids=True, arch="sm_90")
         packing = Packing.PULLED if program in (programs[0], *programs[-2:]) else Packing.PUSHED
@@ -67,7 +67,7 @@ def test_kernels_over_packed_edges_link() -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda.core is not installed")
-def test_kernels_that_group_messages_over_packed_edges_link() -> None:
+def test_kernels_that_group_messages_over_packed_edges_compile() -> None:
     """With keys of both sizes, sums that may leave their type, and sums of floats."""
     forms: list[tuple[sigps.Vertex, bool, Packing, dict[str, str]]] = [
         (CDLP(), True, Packing.PULLED, {}),
@@ -79,14 +79,11 @@ def test_kernels_that_group_messages_over_packed_edges_link() -> None:
         compiled = compile_for_cuda(analysed, {"weight": np.dtype(np.uint8)}, narrow_ids=narrow, arch="sm_90")
         macros = shape_over_packed(analysed).macros() | {"SIGPS_CLUSTER_THREADS": "0"} | more
         macros |= packing.macros(compiled, has_heads=False)
-        if packing is Packing.PART:
-            assert b"run_lease" in link(compiled, "lease", "sm_90", macros)
-        else:
-            assert_compiles(compiled, "lease", "sm_90", macros)
+        assert_compiles(compiled, "lease", "sm_90", macros)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda.core is not installed")
-def test_kernels_over_packed_edges_of_peers_link() -> None:
+def test_kernels_over_packed_edges_of_peers_compile() -> None:
     part, pushed = Packing.PART, Packing.PUSHED_PART
     for program, packing in (
         (BFS(source=0), part),
@@ -99,10 +96,7 @@ def test_kernels_over_packed_edges_of_peers_link() -> None:
         )
         macros = WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | PEERS
         macros |= packing.macros(compiled, has_heads=True) | (FED if packing is part else {})
-        if isinstance(program, Counted):
-            assert b"run_lease" in link(compiled, "lease", "sm_90", macros)
-        else:
-            assert_compiles(compiled, "lease", "sm_90", macros)
+        assert_compiles(compiled, "lease", "sm_90", macros)
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda.core is not installed")

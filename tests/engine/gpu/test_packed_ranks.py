@@ -24,9 +24,7 @@ ON_RANKS = [PageRank(iterations=4), BFS(source=0), WCC(), KCore(), SSSP(source=0
 
 @pytest.mark.parametrize(
     ("program", "way"),
-    in_turn(
-        ON_RANKS * 2, [(2, "given", False), (3, "degree", False), (2, "degree", True), (3, "given", True)]
-    ),
+    in_turn(ON_RANKS, [(2, "given", False), (3, "degree", False), (2, "degree", True), (3, "given", True)]),
     ids=lambda value: type(value).__name__,
 )
 def test_ranks_stream_their_own_pages(
