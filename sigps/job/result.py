@@ -239,7 +239,9 @@ class Result(_Table):
 
     @property
     def edges(self) -> EdgeFields:
-        """The values that the program keeps on edges.
+        """The values that the program keeps on edges: of all, or with `gather=False` of this rank's vertices.
+
+        They are made when first read; until then the values of the run are kept, where they were.
 
         Raises:
             ConfigError: If it keeps none there.
