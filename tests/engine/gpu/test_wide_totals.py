@@ -18,7 +18,10 @@ class Wide(Vertex, message=int):
     wide = Aggregator.sum(Vector[int, 128])
 
     def compute(self, messages):
-        self.got += sum(messages)
+        self.count_and_tell(sum(messages))
+
+    def count_and_tell(self, got):
+        self.got += got
         self.wide[self.id % 128] += 1
         least = self.id
         for edge in self.out_edges:
@@ -35,14 +38,7 @@ class Wider(Wide):
 
     def compute(self, messages):
         self.more += 1
-        self.got += sum(messages)
-        self.wide[self.id % 128] += 1
-        least = self.id
-        for edge in self.out_edges:
-            least = min(least, edge.target)
-        if self.superstep < 2:
-            self.send_to(least, 1)
-        self.vote_to_halt()
+        self.count_and_tell(sum(messages))
 
 
 def test_programs_that_walk_and_send_to_single_vertices(
