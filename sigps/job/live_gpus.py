@@ -1,4 +1,4 @@
-"""A monotone program that goes on from version to version on several GPUs that write into each other's memory."""
+"""A program that goes on from version to version on several GPUs that write into each other's memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sigps.device.cpu import Threads
     from sigps.engine.aggregates import Aggregates
     from sigps.engine.contract import RunOptions
-    from sigps.engine.gpu.live_ranks import GpuRankedLiveEngine, NewGhosts
+    from sigps.engine.gpu.ranked_rows import GpuRankedEngine, NewGhosts
 
 __all__ = ["GpuRankedRun"]
 
@@ -70,7 +70,7 @@ class _Named:
 
 
 class GpuRankedRun(OnRanks):
-    """A monotone program that sends its keys.
+    """A monotone program that sends its keys, or one of a first arrival.
 
     Args:
         made: As `OnRanks`', and so are the next two.
@@ -90,7 +90,7 @@ class GpuRankedRun(OnRanks):
     ) -> None:
         super().__init__(made, threads, found, options)
         self._plain = plain
-        self._engine: GpuRankedLiveEngine | None = None
+        self._engine: GpuRankedEngine | None = None
         self._names = tuple(f.name for f in made.bound.declaration.states)
         self._unread, self._held = UnreadIds(), HeldFields(self._kept)
         self._of_before: Result | None = None  # where the engine did not see it
@@ -181,7 +181,7 @@ class GpuRankedRun(OnRanks):
         owner_of = self._assignment.owner_of
         of_sources, of_targets = owner_of(new.rows), owner_of(new.ends)
         rank = like.group.rank
-        inserted = new.at(of_targets == rank)
+        inserted = new.at(of_targets == rank) if new.size else new
         deleted = old.at(owner_of(old.ends) == rank) if old.size else old
         ghosts = self._live.new_ghosts(new.rows, of_sources, of_targets)
         return _Named(inserted, deleted, deletes.size > 0, ghosts, unknown)
@@ -209,9 +209,12 @@ class GpuRankedRun(OnRanks):
         engine.take_ghosts(ghosts, ghosts.gids if is_plain else _seen(newer, ghosts.gids))
         inserted, deleted = batch.inserted, batch.deleted
         new = EdgeChanges(*self._by_lid(inserted), inserted.columns)
-        sources, targets = self._by_lid(deleted)
-        is_here = sources >= 0
-        old = EdgeChanges(sources[is_here], targets[is_here], {})
+        old = EdgeChanges(deleted.rows, deleted.ends, {})
+        is_here: Any = slice(None)
+        if deleted.size:
+            sources, targets = self._by_lid(deleted)
+            is_here = sources >= 0
+            old = EdgeChanges(sources[is_here], targets[is_here], {})
         report = self._made.graph.report
         engine.follow_batch(
             new,
@@ -262,7 +265,7 @@ class GpuRankedRun(OnRanks):
         super().close()
 
     @property
-    def _live(self) -> GpuRankedLiveEngine:
+    def _live(self) -> GpuRankedEngine:
         assert self._engine is not None
         return self._engine
 
@@ -283,6 +286,7 @@ class GpuRankedRun(OnRanks):
 
     def _lay_out(self) -> None:
         from sigps.engine.contract import RunContext
+        from sigps.engine.gpu.arrivals_ranks import GpuRankedArrivalEngine
         from sigps.engine.gpu.live_ranks import GpuRankedLiveEngine
         from sigps.engine.laid_out import partition_of
         from sigps.system.data_locator import DataLocator
@@ -301,13 +305,17 @@ class GpuRankedRun(OnRanks):
         def agree(text: str) -> str:
             return next(filter(None, group.all_gather(text)), "")
 
+        kind: Any = GpuRankedLiveEngine
+        of_kind: dict[str, Any] = {"has_witnesses": bool(self._found.witnesses)}
+        if self._found.kind == "first arrival":
+            kind, of_kind = GpuRankedArrivalEngine, {"level": self._found.level}
         try:
-            engine = GpuRankedLiveEngine(
+            engine: GpuRankedEngine = kind(
                 made.executable.code,
                 context.params(),
                 replace(subgraph),
                 exchange,
-                has_witnesses=bool(self._found.witnesses),
+                **of_kind,
                 patience=self._plain.patience,
                 agree=agree,
                 owner_of=assignment.owner_of,

@@ -434,15 +434,20 @@ def _on_gpus(
 ) -> tuple[OnRanks | None, str]:
     """Return what goes on on several GPUs; or None, and why nothing does. Collective."""
     from sigps.device.cpu import Threads
+    from sigps.engine.gpu.arrivals import find_arrival_obstacle
     from sigps.engine.gpu.following import find_rows_obstacle
     from sigps.engine.gpu.live import find_live_obstacle
     from sigps.job.live_gpus import GpuRankedRun
 
     derived, given = made.executable.program, made.options
     assert derived is not None
-    if found.kind != "monotone":
-        return None, "on several GPUs incremental runs are built for monotone programs"
-    if obstacle := find_live_obstacle(derived, found):
+    if found.kind not in ("monotone", "first arrival"):
+        return (
+            None,
+            "on several GPUs incremental runs are built for monotone programs, and those of a first arrival",
+        )
+    is_monotone = found.kind == "monotone"
+    if obstacle := find_live_obstacle(derived, found) if is_monotone else find_arrival_obstacle(found):
         return None, obstacle
     if obstacle := find_rows_obstacle(derived):
         return None, f"on a GPU rows of edges do not follow: {obstacle}"

@@ -95,9 +95,9 @@ def stream(
     proved that it can (`sigps explain` says which way and why) and the guard allows it, else by a full run. Either way
     it is the result of a full run on a graph built anew, but for states that `sigps explain` names as witnesses: those
     are as valid, and may be others. Incremental runs are built for CPU cores, within a tolerance on one rank; on
-    several GPUs that write into each other's memory for monotone programs that send their keys; and on one GPU for
-    monotone programs that send their keys, for those of a first arrival whose vertices act when any message
-    comes, and for local measures where vertices send nothing. Other programs run in full on a GPU, where their edges
+    GPUs for monotone programs that send their keys, and for those of a first arrival whose vertices act when any
+    message comes, on several where these write into each other's memory; and on one GPU for local measures where
+    vertices send nothing. Other programs run in full on a GPU, where their edges
     follow the batch if messages combine in any order (no sums of floats, no lists); else each version is laid out anew.
 
     Args:

@@ -19,9 +19,11 @@ from thread_group import ThreadGroup, run_ranks
 
 import sigps
 from sigps import Graph, Updates, Vertex
-from sigps.apps import BFS, SSSP, WCC
+from sigps.apps import BFS, CDLP, SSSP, WCC
 from sigps.device.linking import link_kernel
 from sigps.engine.gpu import (
+    arrivals,
+    arrivals_ranks,
     edited_rows,
     following,
     live,
@@ -98,6 +100,8 @@ def assert_follows(program: Vertex, history: History, ranks: int, **options: Any
         assert result.device == "cuda"
         if isinstance(program, SSSP):
             assert_parents_hold(result, graph)
+        if isinstance(program, BFS):
+            assert result["parent"].tolist() == expected["parent"].tolist()
         if options["guard"] == "incremental":
             is_same = np.asarray(graph.ids).tolist() == np.asarray(older.ids).tolist()
             assert (path == "incremental") == (may_go_on and is_same), why
@@ -119,6 +123,14 @@ def test_shortest_paths_are_those_of_a_full_run(history: History, ranks: int) ->
 @given(history=histories(), choice=st.sampled_from(["auto", "incremental", "full"]))
 def test_components_are_those_of_a_full_run(history: History, choice: Any, ranks: int) -> None:
     assert_follows(WCC(), history, ranks, guard=choice)
+
+
+@quick
+@given(history=histories(), choice=st.sampled_from(["auto", "incremental", "full"]))
+def test_levels_are_those_of_a_full_run(history: History, choice: Any, ranks: int) -> None:
+    source = np.asarray(history.first().ids)[0]
+    program = BFS(source=source if isinstance(source, str) else int(source))
+    assert_follows(program, history, ranks, guard=choice)
 
 
 def graphs_of(ends: Any, weights: Any, n: int, *, directed: bool) -> Callable[..., Graph]:
@@ -143,6 +155,8 @@ def assert_batches(
         assert result[field].tolist() == expected[field].tolist()
         if isinstance(program, SSSP):
             assert_parents_hold(result, judge)
+        if isinstance(program, BFS):
+            assert result["parent"].tolist() == expected["parent"].tolist()
     return [(path, why) for _, path, why, _ in found]
 
 
@@ -168,7 +182,7 @@ def test_many_batches(
     ends = (n * draw.random((2, 3 * n)) ** 3).astype(int)
     first = graphs_of(ends, draw.choice(weights, 3 * n), n, directed=directed)
     batches = drawn_batches(n, ends, [40, 1, 30, 2, 35, 7], weights)
-    for program in (SSSP(source=0), *([] if directed else [WCC()])):
+    for program in (SSSP(source=0), BFS(source=0), *([] if directed else [WCC()])):
         told = assert_batches(program, first, batches, ranks, guard="incremental")
         assert {path for path, _ in told} == {"incremental"}
 
@@ -382,6 +396,27 @@ def test_what_costs_too_much_is_given_up_by_all(ranks: int, monkeypatch: pytest.
     assert all("needed more than" in why for path, why in told if path == "full")
 
 
+def test_levels_that_cost_too_much_are_given_up_by_all(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps of levels, rounds of trimming, and what computes again; the next batch goes on from a full run's levels."""
+    monkeypatch.setattr(guard, "_LEAST", 0)
+    for name, cost in (("_BEGIN", 0), ("_SUPERSTEP", 2), ("ROUND", 5), ("_OF_SEARCH", 1)):
+        monkeypatch.setattr(arrivals, name, cost)
+    monkeypatch.setattr(arrivals_ranks, "ROUND", 5)
+
+    def first(**options: Any) -> Graph:
+        return sigps.generate("grid", rows=12, columns=12, weights="random", **options)
+
+    draw, batches = np.random.default_rng(3), []
+    for size in (1, 30, 1, 60, 2, 90, 1):
+        at = draw.integers(0, 143, size)
+        batches.append(
+            Updates((*draw.integers(0, 144, (2, size % 7)), draw.integers(1, 256, size % 7)), (at, at + 1))
+        )
+    told = assert_batches(BFS(source=0), first, batches, ranks)
+    assert {path for path, _ in told} == {"incremental", "full"}
+    assert all("needed more than" in why for path, why in told if path == "full")
+
+
 @pytest.mark.parametrize("choice", [{"field": "distance", "below": 3, "fraction": 0.3}, "function", "full"])
 def test_guards(choice: Any, ranks: int) -> None:
     asked = []
@@ -430,7 +465,7 @@ def test_edges_are_deleted_by_their_columns(ranks: int) -> None:
 @pytest.mark.parametrize(
     ("program", "why", "transport"),
     [
-        (BFS(source=0), "built for monotone programs", "peer"),
+        (CDLP(), "built for monotone programs", "peer"),
         (WCC(), "do not follow in both directions", "peer"),
         (SSSP(source=0), "write into each other's memory", "mpi"),
     ],
@@ -507,3 +542,9 @@ def test_ranks_on_cores_and_gpus_run_in_full(monkeypatch: pytest.MonkeyPatch) ->
     assert [entry[0] for entry in found] == ["full", "full"]
     assert "cpu and cuda at once" in found[0][1]
     assert found[0][2].tolist() == [0, 0, 2, 2]
+
+
+def test_kernels_of_first_arrivals_link() -> None:
+    pytest.importorskip("cuda.core", reason="needs cuda-core: pip install 'sigps[cuda-link]'")
+    macros = arrivals.arrival_macros("float32", True, 1)
+    assert b"settle_among_ranks" in link_kernel("arrivals_ranks", "sm_90", macros)

@@ -656,7 +656,7 @@ def streams(transport: str, turn: str) -> None:
     """Let streams follow batches on all ranks, whole results and parts; compare with runs on graphs built anew."""
     group, count = world(), 0
     for i, name in enumerate(("kronecker", "grid", "directed", "hubs", "zeros", "fractions")):
-        for program, field in ((SSSP(source=0), "distance"), (WCC(), "component")):
+        for program, field in ((SSSP(source=0), "distance"), (WCC(), "component"), (BFS(source=0), "parent")):
             if isinstance(program, WCC) and name == "directed":
                 continue
             graph = live_graph(name, group)

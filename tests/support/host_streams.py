@@ -11,7 +11,7 @@ from host_lease import program_kernels
 from host_peers import use_host_as_peers
 
 from sigps.compiler.cuda.compile import CudaProgram
-from sigps.engine.gpu import arrivals, following, live_ranks, measures, peers, triangles
+from sigps.engine.gpu import arrivals, arrivals_ranks, following, live_ranks, measures, peers, triangles
 from sigps.engine.gpu.simple_rows import Counting
 
 __all__ = ["use_host_for_streams"]
@@ -32,6 +32,7 @@ def use_host_for_streams(monkeypatch: pytest.MonkeyPatch, ranks: int = 1) -> Non
         make: Any = lambda gpu, *of, file=file, macros=macros: host_kernels(file, macros(*of))  # noqa: E731
         monkeypatch.setattr(module, name, make)
     monkeypatch.setattr(live_ranks, "_kernels", _kernels_of_ranks)
+    monkeypatch.setattr(arrivals_ranks, "_kernels", _arrivals_of_ranks)
     monkeypatch.setattr(arrivals, "_computing_kernel", _computing_kernel)
     monkeypatch.setattr(triangles, "_kernels", _triangle_kernels)
 
@@ -42,6 +43,10 @@ _LONGEST_WAIT = 60.0
 
 def _kernels_of_ranks(gpu: Any, *given: Any) -> Any:
     return host_kernels("live_ranks", following.live_macros(*given, 0), meet=True)
+
+
+def _arrivals_of_ranks(gpu: Any, *given: Any) -> Any:
+    return host_kernels("arrivals_ranks", arrivals.arrival_macros(*given), meet=True)
 
 
 def _computing_kernel(compiled: CudaProgram, gpu: Any) -> Any:

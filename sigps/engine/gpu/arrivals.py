@@ -38,16 +38,16 @@ from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.stats import AT_ONCE, StatsLog, SuperstepStats
 from sigps.kernels.cuda.abi import structure
 
-__all__ = ["GpuArrivalEngine", "arrival_macros", "find_arrival_obstacle"]
+__all__ = ["MOST_STAMP", "PART", "ROUND", "GpuArrivalEngine", "arrival_macros", "find_arrival_obstacle"]
 
-_BEGIN, _SUPERSTEP, _ROUND = 50_000_000, 375_000, 400_000
+_BEGIN, _SUPERSTEP, ROUND = 50_000_000, 375_000, 400_000
 """To begin a full run, a superstep, and a round of trimming or a step of levels, in messages that take as long. A
 superstep is what grid-4000 takes in full for each of its 8,000 (51.5 ms on one NVIDIA H200)."""
 _OF_SEARCH = 8
 """Of a search that stops at the first message one of so many counts: kron-22 takes 0.88 ms, 0.85 of it to begin."""
-_PART = 4
+PART = 4
 """What may be given up costs one part in so many of a full run at most."""
-_MOST_STAMP = 1 << 31
+MOST_STAMP = 1 << 31
 
 _AGAIN, _COUNTS = structure("Again").dtype, structure("LiveCounts").dtype
 
@@ -88,7 +88,9 @@ class GpuArrivalEngine(GpuFollowingEngine):
     def _lay_out(self) -> None:
         import cupy
 
-        super()._lay_out()
+        self._lay_out_rows()
+        if self.obstacle:
+            return
         engine, gpu, n = self._engine, self._native.gpu, self._num_owned
         weight = "uint8" if self._column is None else engine._graph.incoming.column(self._column).dtype.name
         self._settling = _settling_kernels(gpu, weight, self._column is not None, self._num_ordered)
@@ -101,9 +103,8 @@ class GpuArrivalEngine(GpuFollowingEngine):
 
     def run(self) -> StatsLog:
         """Run from superstep 0 to the end."""
-        import cupy
-
         self._read()
+        self._agree()
         if self.obstacle:
             return StatsLog()
         engine, stats = self._begun(), StatsLog()
@@ -112,17 +113,27 @@ class GpuArrivalEngine(GpuFollowingEngine):
             outcome = engine.lease(1)
             ended = outcome.ended
             stats.extend(outcome.stats)
-            self._first = [values.copy() for values in self._states]
-            self._sent = (self._states[self._level] == 0).astype(cupy.uint8)
+            self._note_first()
         if not ended:
             stats.extend(engine.lease(TO_THE_END).stats)
         messages = stats.num_messages
         counted = messages // _OF_SEARCH if self._stops_early else messages
         self.full_cost = _BEGIN + len(stats) * _SUPERSTEP + counted - messages
         self._end_run()
+        self._take_levels()
+        return stats
+
+    def _note_first(self) -> None:
+        """Keep the states of superstep 0, and who sent then."""
+        import cupy
+
+        self._first = [values.copy() for values in self._states]
+        self._sent = (self._states[self._level] == 0).astype(cupy.uint8)
+
+    def _take_levels(self) -> None:
+        """Take the levels of a full run. Does not wait for the device."""
         blocks = num_blocks(self._native.gpu, self._num_owned)
         self._settling["copy_levels_thread_mapped"].launch(blocks, THREADS, (self._live,))
-        return stats
 
     def go_on(self, inserts: EdgeChanges, deletes: EdgeChanges, spending: Spending) -> StatsLog | None:
         """Settle the levels anew; None where that costs too much, and `run` is to be called."""
@@ -130,7 +141,7 @@ class GpuArrivalEngine(GpuFollowingEngine):
         if self.obstacle:
             return None
         began = time.perf_counter()
-        self._settle(spending.left // _PART)
+        self._settle(spending.left // PART)
         found = self._read()
         self._launched = -1
         if self.obstacle:
@@ -138,7 +149,7 @@ class GpuArrivalEngine(GpuFollowingEngine):
         self._stamp += int(found["num_rounds"]) + 3
         ran, edges = int(found["num_again"]), int(found["num_sent_edges"])
         rounds = int(found["num_rounds"]) + int(found["num_steps"])
-        cost = edges + rounds * _ROUND + int(found["num_read"]) // self._reads_of_message
+        cost = edges + rounds * ROUND + int(found["num_read"]) // self._reads_of_message
         if found["is_given_up"] or not spending.take(cost):
             return None
         self._changes = ran > 0
@@ -153,14 +164,19 @@ class GpuArrivalEngine(GpuFollowingEngine):
 
     def _settle(self, most_cost: int) -> None:
         """Settle levels, and let vertices compute again. Does not wait for the device."""
-        live, again, gpu = self._live, self._again, self._native.gpu
-        if self._stamp > _MOST_STAMP:
+        live, gpu = self._live, self._native.gpu
+        if self._stamp > MOST_STAMP:
             self._stamps[:] = 0
             self._stamp = 1
         batch = self._batches.batch
         live["batch"], live["stamp"], live["most_cost"] = batch, self._stamp, most_cost
         blocks = num_blocks(gpu, max(32 * self._size, self._num_owned // 8))
         self._settling["settle_arrivals"].launch(blocks, THREADS, (live,), cooperative=True)
+        self._launch_computing()
+        self._launched = most_cost
+
+    def _launch_computing(self) -> None:
+        again, batch, gpu = self._again, self._batches.batch, self._native.gpu
         assert _COUNTS.fields is not None
         for name, field in (("count", "num_again"), ("is_given_up", "is_given_up")):
             again[name] = batch["counts"] + np.uint64(_COUNTS.fields[field][1])
@@ -168,7 +184,6 @@ class GpuArrivalEngine(GpuFollowingEngine):
         for name in ("begins", "degrees", "ends"):
             again[name] = incoming[name]
         self._computing.launch(num_blocks(gpu, self._num_owned), THREADS, (self._engine._lease["in"], again))
-        self._launched = most_cost
 
     def _launch_again(self) -> None:
         if self._launched >= 0:
@@ -194,7 +209,7 @@ class GpuArrivalEngine(GpuFollowingEngine):
             ("keys", self._levels),
         ):  # fmt: skip
             live[name] = array.data.ptr
-        live["key"], live["cost_of_round"] = self._level, _ROUND
+        live["key"], live["cost_of_round"] = self._level, ROUND
         live["edges_of_message"] = self._reads_of_message
         for name in ("states", "first", "bytes", "num_states"):
             self._again[name] = live[name]

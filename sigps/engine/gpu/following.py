@@ -106,6 +106,9 @@ class GpuFollowingEngine:
             self._lay_out()
 
     def _lay_out(self) -> None:
+        self._lay_out_rows()
+
+    def _lay_out_rows(self) -> None:
         """Give rows room to change in."""
         graph, gpu = self._engine._graph, self._native.gpu
         weight = "uint8"
@@ -156,6 +159,9 @@ class GpuFollowingEngine:
         stats = StatsLog(engine.lease(TO_THE_END).stats)
         self._end_run()
         return stats
+
+    def _agree(self) -> None:
+        """Let all ranks have an obstacle that one has. Collective; here there are no others."""
 
     def _begun(self) -> GpuEngine:
         """Return an engine in front of superstep 0."""

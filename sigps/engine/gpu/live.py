@@ -118,10 +118,6 @@ class GpuLiveEngine(GpuFollowingEngine):
         if not self.obstacle:
             self._make_room_for_trimming()
 
-    def _lay_out_rows(self) -> None:
-        """Give rows room to change in."""
-        super()._lay_out()
-
     def run(self) -> StatsLog:
         """Run from superstep 0 to the end."""
         import cupy
@@ -159,9 +155,6 @@ class GpuLiveEngine(GpuFollowingEngine):
         self.full_cost = _BEGIN + len(stats) * SUPERSTEP + more
         self._end_run()
         return stats
-
-    def _agree(self) -> None:
-        """Let all ranks have an obstacle that one has. Collective; here there are no others."""
 
     def _note_first(self, states: list[Any]) -> None:
         """Keep the states of superstep 0, and who sent then."""

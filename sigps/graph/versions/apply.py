@@ -238,8 +238,11 @@ def _gone(graph: GraphArrays, oids: NDArray[Any]) -> tuple[NDArray[np.int64], in
 def stored_edges(
     graph: GraphArrays, ids: Ids, edges: Changes, *, inserts: bool
 ) -> tuple[RowChanges, NDArray[np.bool_], int]:
-    """Return edges as a graph stores them, by gid; which are no reverses; how many have an unknown end. Collective."""
-    if not edges.size and graph.group.size == 1:
+    """Return edges as a graph stores them, by gid; which are no reverses; how many have an unknown end.
+
+    Collective where ids have a table.
+    """
+    if not edges.size and (ids.table is None or graph.group.size == 1):
         nothing = np.empty(0, dtype=np.int64)
         return RowChanges(nothing, nothing, edges.columns), np.empty(0, dtype=np.bool_), 0
     sources, targets = ids.to_gids(edges.sources), ids.to_gids(edges.targets)

@@ -86,7 +86,8 @@ struct LiveCounts {
   uint32_t num_begun, num_again, num_steps;
   uint32_t of_step[3], next_level[3];
   unsigned long long step_edges[3];
-  uint32_t num_told[MOST_RANKS]; // trimmed vertices, by rank that has ghosts
+  uint32_t num_told[MOST_RANKS];   // trimmed vertices, by rank that has ghosts
+  uint32_t num_passed[MOST_RANKS]; // those that got a level, likewise
   Everywhere everywhere;
   Barrier barrier;
 };

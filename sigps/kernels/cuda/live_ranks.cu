@@ -14,30 +14,6 @@
 
 using namespace sigps;
 
-// What this rank tells when ranks meet; `states`: those that the host gives.
-__device__ static RankFacts facts_of(const Live &live, uint32_t states) {
-  const LiveCounts &counts = *live.batch.counts;
-  RankFacts facts{};
-  facts.states = states;
-  if (counts.is_full)
-    facts.states |= FULL;
-  if (counts.missing)
-    facts.states |= MISSING;
-  if (counts.is_given_up)
-    facts.states |= GIVEN_UP;
-  if (counts.more_hubs > live.hubs_left + counts.fewer_hubs)
-    facts.states |= HUBS;
-  facts.num_rounds = counts.num_rounds;
-  facts.num_listed = counts.num_listed;
-  facts.num_added = counts.num_added;
-  facts.num_removed = counts.num_removed[0];
-  facts.num_read = counts.num_read;
-  facts.num_sent_edges = counts.num_sent_edges;
-  for (uint32_t rank = 0; rank < live.num_ranks; rank++)
-    facts.num_told[rank] = counts.num_told[rank];
-  return facts;
-}
-
 // In the place of `begin_again`: each rank trims until it finds nothing more,
 // first what deleted edges held up, then what ghosts held up that their owners
 // trimmed, until nobody has any. Then states are given back, and who is to send
@@ -56,17 +32,9 @@ extern "C" __global__ void __launch_bounds__(256, 4)
   if (!meet(live, counts->barrier, generation, all, facts) || all.states)
     return;
   uint32_t num_rounds = 0;
-  if (live.has_deletes) {
-    trim(live, incoming, generation);
-    for (;;) {
-      if (!meet(live, counts->barrier, generation, all, facts) || all.states)
-        return;
-      num_rounds += 1 + all.num_rounds;
-      if (!all.has_told)
-        break;
-      trim_on(live, incoming, generation);
-    }
-  }
+  if (live.has_deletes &&
+      !trim_together(live, incoming, generation, num_rounds, facts))
+    return;
   for (uint32_t i = first_thread(); i < live.num_words; i += num_threads())
     live.senders[i] = 0;
   reset_listed(live, counts->num_listed);
@@ -173,33 +141,10 @@ extern "C" __global__ void __launch_bounds__(256)
   }
 }
 
-// Gives vertices slots for ranks that have them as ghosts from now on, and
-// tells these their keys; and new ghosts here the ids that compute() sees.
+// Before rows change: see `take_slots`.
 extern "C" __global__ void __launch_bounds__(256)
     take_slots_thread_mapped(const __grid_constant__ Live live) {
-  for (uint32_t k = first_thread(); k < live.num_taken; k += num_threads()) {
-    uint32_t slot = live.slots_taken[k], v = live.vertices[k], rank = 0;
-    while (live.slot_bounds[rank + 1] <= slot)
-      rank++;
-    uint32_t place = rank < live.rank ? rank : rank - 1;
-    live.slots[slot] = v;
-    live.copies[uint64_t(v) * (live.num_ranks - 1) + place] = slot;
-    const GhostsThere &there = live.ghosts_there[rank];
-    uint32_t lid = lid_there(there, slot - live.slot_bounds[rank]);
-    there.keys[lid] = key_of(live, v);
-    there.first_keys[lid] = first_key_of(live, v);
-    there.sent[lid] = live.sent[v];
-    if (!SIGPS_ADDS)
-      there.numbers[lid] = live.numbers[v];
-  }
-  for (uint32_t k = first_thread(); k < live.num_new_ghosts;
-       k += num_threads()) {
-    uint32_t ghost = live.new_ghosts[k];
-    if (live.narrow_ids != nullptr)
-      live.narrow_ids[ghost] = int32_t(live.new_ids[k]);
-    else
-      live.wide_ids[ghost] = live.new_ids[k];
-  }
+  take_slots(live);
 }
 
 // Takes the keys of a fixed point; those that are others lose their numbers.

@@ -95,5 +95,80 @@ __device__ bool meet(const Live &live, Barrier &barrier, uint32_t &generation,
   return all.lost == 0;
 }
 
+// What this rank tells when ranks meet; `states`: those that the host gives.
+__device__ RankFacts facts_of(const Live &live, uint32_t states) {
+  const LiveCounts &counts = *live.batch.counts;
+  RankFacts facts{};
+  facts.states = states;
+  if (counts.is_full)
+    facts.states |= FULL;
+  if (counts.missing)
+    facts.states |= MISSING;
+  if (counts.is_given_up)
+    facts.states |= GIVEN_UP;
+  if (counts.more_hubs > live.hubs_left + counts.fewer_hubs)
+    facts.states |= HUBS;
+  facts.num_rounds = counts.num_rounds;
+  facts.num_listed = counts.num_listed;
+  facts.num_added = counts.num_added;
+  facts.num_removed = counts.num_removed[0];
+  facts.num_read = counts.num_read;
+  facts.num_sent_edges = counts.num_sent_edges;
+  for (uint32_t rank = 0; rank < live.num_ranks; rank++)
+    facts.num_told[rank] = counts.num_told[rank];
+  return facts;
+}
+
+// Trims vertices of all ranks: each until it finds nothing more, first what
+// deleted edges held up, then what ghosts held up that their owners trimmed,
+// until nobody has any. Returns whether all may go on; `num_rounds` are added
+// to.
+template <class Facts>
+__device__ bool trim_together(const Live &live, const ChangingRows &incoming,
+                              uint32_t &generation, uint32_t &num_rounds,
+                              Facts facts) {
+  LiveCounts *counts = live.batch.counts;
+  Everywhere &all = counts->everywhere;
+  trim(live, incoming, generation);
+  for (;;) {
+    if (!meet(live, counts->barrier, generation, all, facts) || all.states)
+      return false;
+    num_rounds += 1 + all.num_rounds;
+    if (!all.has_told)
+      return true;
+    trim_on(live, incoming, generation);
+  }
+}
+
+// Gives vertices slots for ranks that have them as ghosts from now on, and
+// tells these their keys; and new ghosts here the ids that compute() sees.
+__device__ void take_slots(const Live &live) {
+  for (uint32_t k = first_thread(); k < live.num_taken; k += num_threads()) {
+    uint32_t slot = live.slots_taken[k], v = live.vertices[k], rank = 0;
+    while (live.slot_bounds[rank + 1] <= slot)
+      rank++;
+    uint32_t place = rank < live.rank ? rank : rank - 1;
+    live.slots[slot] = v;
+    live.copies[uint64_t(v) * (live.num_ranks - 1) + place] = slot;
+    const GhostsThere &there = live.ghosts_there[rank];
+    uint32_t lid = lid_there(there, slot - live.slot_bounds[rank]);
+    there.keys[lid] = key_of(live, v);
+    there.first_keys[lid] = first_key_of(live, v);
+    there.sent[lid] = live.sent[v];
+    if (SIGPS_STEPS || !SIGPS_ADDS)
+      there.numbers[lid] = live.numbers[v];
+  }
+  for (uint32_t k = first_thread(); k < live.num_new_ghosts;
+       k += num_threads()) {
+    uint32_t ghost = live.new_ghosts[k];
+    if (live.narrow_ids != nullptr)
+      live.narrow_ids[ghost] = int32_t(live.new_ids[k]);
+    else
+      live.wide_ids[ghost] = live.new_ids[k];
+    if (SIGPS_ORDERED)
+      live.order[ghost] = live.new_order[k];
+  }
+}
+
 } // namespace
 } // namespace sigps

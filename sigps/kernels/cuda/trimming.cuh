@@ -75,6 +75,7 @@ struct Meetings {
   uint32_t num_told;           // by all ranks
   uint32_t told_begins[MOST_RANKS];                       // in `told` of Live
   uint32_t told_first[MOST_RANKS], told_last[MOST_RANKS]; // since they met
+  uint32_t trimmed_last[MOST_RANKS]; // of those that were trimmed, the last
   uint32_t num_rounds[MOST_RANKS];
   Everywhere everywhere; // where there is no batch
   RankFacts of_ranks[MOST_RANKS];
@@ -102,7 +103,8 @@ struct Live {
   uint32_t *queues[2];    // [rows] by round
   uint32_t *expanding[2]; // [rows] by round: trimmed in it
   uint32_t *listed;       // [rows] trimmed, or HELD
-  uint32_t *numbers;      // [rows] in the order; NO_NUMBER: not found
+  uint32_t *numbers;      // [rows] in the order; NO_NUMBER: not found; where
+                          // SIGPS_STEPS, of several ranks, levels of before
   Orders *orders;
   uint32_t numbers_anew; // whether all are to be found
   uint32_t *senders;     // [num_words] bits of the marked
@@ -129,6 +131,8 @@ struct Live {
   const int64_t *new_ids;
   int32_t *narrow_ids; // [lids] one of the two
   int64_t *wide_ids;
+  uint32_t *order;           // [lids] that of Batch, where SIGPS_ORDERED
+  const uint32_t *new_order; // [new ghosts]
 };
 
 __device__ inline bool is_better(Key a, Key b) {

@@ -116,7 +116,7 @@ def test_many_runs_are_shared_out(ranks: int, mpirun: str) -> None:
 
 @pytest.mark.parametrize(("ranks", "turn"), [(2, 0), (2, 1), (3, 2)])
 def test_streams_go_on(ranks: int, turn: int, mpirun: str) -> None:
-    assert "66 batches followed" in run_script(mpirun, ranks, "streams", "peer", str(turn))
+    assert "102 batches followed" in run_script(mpirun, ranks, "streams", "peer", str(turn))
 
 
 def test_many_supersteps(mpirun: str) -> None:
