@@ -451,10 +451,6 @@ class EngineSpec(ABC):
         """Say why an engine that streams cannot run a program; empty where it can. Pure."""
         return ""
 
-    def goes_by_hosts(self, program: VertexProgram) -> bool:
-        """Tell whether ranks cross by hosts where nobody asks for another way: by peers it is refused. Pure."""
-        return False
-
     def bytes_beside_edges(
         self, program: VertexProgram, graph: Graph, options: RunOptions, rows: PackedRows
     ) -> dict[str, int]:

@@ -288,11 +288,8 @@ class WorkerManager:
         found: Manifest | None,
     ) -> Transport:
         """Choose how records cross between ranks; the same on all."""
-        program, spec = executable.program, executable.spec
-        by_hosts = program is not None and (
-            needs_hosts(program) or (asked == "auto" and spec.goes_by_hosts(program))
-        )
-        chosen = choose_transport(registrations, asked, by_hosts=by_hosts)
+        program = executable.program
+        chosen = choose_transport(registrations, asked, by_hosts=program is not None and needs_hosts(program))
         is_direct = program is not None and program.delivery is Delivery.DIRECT
         if chosen == "nccl" and found and found.in_flight == "messages" and not is_direct:
             return "mpi"  # a CPU core reads what an interpreter sent, before a GPU goes on

@@ -7,7 +7,7 @@ from keyed_programs import KEYED
 
 import sigps
 from sigps import State, Vertex
-from sigps.apps import Bridges, DegreeHistogram, HeatDiffusion, OutDegree
+from sigps.apps import Bridges, DegreeHistogram, HeatDiffusion, LouvainRound, OutDegree, SemiClustering
 
 
 class Around(Vertex):
@@ -49,6 +49,8 @@ WALKS: dict[str, sigps.Vertex] = {
     "phases": Bridges(),
     "silent": Around(),
     "records": HeatDiffusion(source=1, rate=0.3),
+    "listed records": SemiClustering(iterations=2),
+    "sorted records": LouvainRound(),
     "jump": equality_programs.PROGRAMS["jump"],
 }
 

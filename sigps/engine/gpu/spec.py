@@ -358,8 +358,6 @@ class StreamingGpuSpec(GpuSpec):
             return f"{program.name} keeps values on edges, and sends what goes along them as a record, too"
         if program.reads_edges and graph.directed:
             return f"compute() of {program.name} walks its out-edges, and the store of a directed graph has in-edges"
-        if program.reads_edges and program.delivery is Delivery.RECORD and program.reads_all_at_once:
-            return f"compute() of {program.name} walks edges, and reads messages along them one by one, or by key"
         if len({*program.edge_columns, *program.read_columns}) > 1:
             return f"{program.name} reads several values of an edge"
         assert graph.packed is not None
@@ -374,9 +372,9 @@ class StreamingGpuSpec(GpuSpec):
         if options.host_memory is not None and graph.packed.rows.file is None:
             return "host_memory is of pages that are read from a file, and the store is in memory"
         totals = sum(dtype.itemsize for dtype in program.aggregate_dtypes)
-        most_totals = (
-            _MOST_TOTALS_BYTES if program.delivery is not Delivery.DIRECT else _MOST_TOTALS_OF_DIRECT
-        )
+        most_totals = _MOST_TOTALS_BYTES
+        if program.delivery is Delivery.DIRECT:
+            most_totals = _MOST_TOTALS_OF_DIRECT if graph.group.size == 1 else _MOST_TOTALS_OF_DIRECT_ON_RANKS
         if totals > most_totals:
             return (
                 f"aggregators of {program.name} have {totals:,} bytes, more than the {most_totals:,} that kernels over "
@@ -442,17 +440,8 @@ class StreamingGpuSpec(GpuSpec):
     ) -> str:
         return "edges are streamed for one run at a time"
 
-    def goes_by_hosts(self, program: VertexProgram) -> bool:
-        return program.reads_edges or program.delivery is Delivery.DIRECT
-
     def make(self, context: RunContext) -> Engine:
-        options, size, program = context.options, context.exchange.size, context.executable.program
-        assert program is not None
-        if options.has_peers and self.goes_by_hosts(program):
-            raise ConfigError(
-                f"{program.name} sends direct messages, or its compute() walks edges, which beside packed edges of "
-                "several ranks is not built for GPUs that write into each other's memory. Use transport='mpi' or 'nccl'"
-            )
+        options, size = context.options, context.exchange.size
         if options.forced == "push" and size > 1 and not options.has_peers:
             raise ConfigError(
                 "direction='push' on packed edges of several ranks needs GPUs that write into each other's memory, and "
@@ -473,6 +462,7 @@ def _by_rows(subgraph: Subgraph) -> Subgraph:
 
 _MOST_TOTALS_BYTES = 256  # of each warp, in shared memory beside what packed rows need of it
 _MOST_TOTALS_OF_DIRECT = 1024  # where no messages along them are read; kernels do not link with 1,472
+_MOST_TOTALS_OF_DIRECT_ON_RANKS = 512  # and in reports of peers; they do not link with 1,024
 
 SPEC = GpuSpec()
 _STREAMING = StreamingGpuSpec()

@@ -78,8 +78,9 @@ def test_ranks_stream_packed_edges(transport: str, ranks: int, mpirun: str, tmp_
     assert f"{count} streamed runs agree" in run_script(mpirun, ranks, "packed", transport, str(tmp_path))
 
 
-def test_ranks_walk_packed_edges(mpirun: str, tmp_path: Path) -> None:
-    assert "16 runs beside packed edges agree" in run_script(mpirun, 2, "walks", "mpi", str(tmp_path))
+@pytest.mark.parametrize("transport", ["peer", "mpi"])
+def test_ranks_walk_packed_edges(transport: str, mpirun: str, tmp_path: Path) -> None:
+    assert "16 runs beside packed edges agree" in run_script(mpirun, 2, "walks", transport, str(tmp_path))
 
 
 @pytest.mark.parametrize("transport", ["peer", "nccl"])

@@ -49,6 +49,22 @@ class Mixed(sigps.Vertex, message=sigps.Vector[float, 8]):
             self.send(edge, edge.weight * self.value)
 
 
+class Walked(sigps.Vertex, message=sigps.Vector[float, 8]):
+    """Direct messages, as many bytes of aggregators as ranks have beside walked edges, and a column."""
+
+    value: sigps.State[sigps.Vector[float, 8]] = 1.0
+    wide = sigps.Aggregator.sum(sigps.Vector[int, 64])
+
+    def compute(self, messages):  # type: ignore[no-untyped-def]
+        self.wide[self.id % 64] += 1
+        self.value = 0.5 * sum(messages)
+        least = self.id
+        for edge in self.out_edges:
+            if edge.weight > 0.5:
+                least = min(least, edge.target)
+        self.send_to(least, self.value)
+
+
 @pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda.core is not installed")
 def test_kernels_over_packed_edges_link() -> None:
     made = PageRank(), WCC(), SSSP(source=0), Mixed(), Counted(source=0), LabelPropagation(), LeidenRound()
@@ -102,15 +118,17 @@ def test_kernels_over_packed_edges_of_peers_compile() -> None:
 @pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda.core is not installed")
 def test_kernels_that_walk_packed_edges_link() -> None:
     """Of direct messages that are listed, sorted or combined, of records, and of programs that send nothing."""
-    forms: list[tuple[str, Packing, dict[str, str], bool]] = [
-        ("lists", Packing.PULLED, {}, True),
-        ("sorted", Packing.PULLED, FED, False),
-        ("weights", Packing.PART, FED, True),
-        ("silent", Packing.PULLED, FED, False),
-        ("records", Packing.PULLED, {}, False),
+    forms: list[tuple[sigps.Vertex, Packing, dict[str, str], bool]] = [
+        (WALKS["lists"], Packing.PULLED, {}, True),
+        (WALKS["sorted"], Packing.PULLED, FED, False),
+        (WALKS["weights"], Packing.PART, FED, False),
+        (Walked(), Packing.PART, PEERS | FED, True),
+        (WALKS["silent"], Packing.PULLED, FED, False),
+        (WALKS["records"], Packing.PULLED, {}, False),
+        (WALKS["listed records"], Packing.PART, PEERS, False),
     ]
-    for name, packing, more, links in forms:
-        analysed = analyse(WALKS[name], "double")
+    for program, packing, more, links in forms:
+        analysed = analyse(program, "double")
         compiled = compile_for_cuda(analysed, {"weight": np.dtype(np.uint8)}, narrow_ids=True, arch="sm_90")
         macros = (
             WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | packing.macros(compiled, has_heads=False) | more

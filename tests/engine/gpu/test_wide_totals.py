@@ -6,6 +6,7 @@ from pathlib import Path
 
 import host_gpu
 import pytest
+from packed_runs import on_ranks
 
 import sigps
 from sigps import Aggregator, ConfigError, State, Vector, Vertex
@@ -52,3 +53,5 @@ def test_programs_that_walk_and_send_to_single_vertices(
     assert found["got"].tolist() == sigps.run(Wide(), graph, device="python")["got"].tolist()
     with pytest.raises(ConfigError, match=r"aggregators of Wider have [0-9,]+ bytes, more than the 1,024"):
         sigps.run(Wider(), sigps.load(tmp_path / "store"), transfer="bulk", **options)
+    with pytest.raises(ConfigError, match="aggregators of Wide have 1,024 bytes, more than the 512"):
+        on_ranks(2, Wide(), tmp_path / "store", stream="always", transfer="bulk")

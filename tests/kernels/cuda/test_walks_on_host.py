@@ -17,12 +17,9 @@ from turns import in_turn
 from walk_programs import UNREAD, WALKS
 
 import sigps
-from sigps.apps import PageRank
 from sigps.compiler.frontend.analysis import analyse
-from sigps.errors import ConfigError
 from sigps.graph.formats.packed_store import save_packed
 from sigps.graph.packing.table import chains
-from sigps.system import worker_manager
 
 
 def store(folder: Path, page_arcs: int) -> Path:
@@ -83,14 +80,22 @@ def test_pages_whose_vertices_sleep_stay_where_they_are(
 
 
 @pytest.mark.parametrize(
-    ("name", "ranks"), in_turn(["sorted", "folds", "weights", "silent", "records"], [2, 3])
+    ("name", "ranks", "has_peers"),
+    in_turn(
+        ["sorted", "folds", "weights", "silent", "records", "listed records", "sorted records"],
+        [2, 3],
+        [True, False],
+    ),
 )
 def test_ranks_walk_their_own_pages(
-    ranks: int, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ranks: int, name: str, has_peers: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program, folder = WALKS[name], store(tmp_path, 24)
     expected = sigps.run(program, sigps.load(folder), device="python")
-    use_host_as_gpu(monkeypatch)
+    if has_peers:
+        use_host_as_peers(monkeypatch, ranks)
+    else:
+        use_host_as_gpu(monkeypatch)
     launched = run_leases_by_their_text(monkeypatch, blocks=2)
     for more in ({}, {"host_memory": "4KB"}):
         launched.clear()
@@ -118,8 +123,7 @@ def test_messages_that_nobody_reads_wake(
 
 
 @pytest.mark.parametrize(
-    ("name", "has_peers"),
-    [("Flood", False), ("FloodSum", False), ("Postman", False), ("Paced", False), ("Paced", True)],
+    ("name", "has_peers"), in_turn(["Flood", "FloodSum", "Postman", "Paced", "Paced"], [True, False])
 )
 def test_what_goes_along_no_edges_reads_no_page(
     name: str, has_peers: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -137,30 +141,3 @@ def test_what_goes_along_no_edges_reads_no_page(
     assert launched
     assert_same(found, expected, ranks)
     assert not any(s.bytes_read for s in found.stats)
-
-
-@pytest.mark.parametrize("program", [WALKS["folds"], WALKS["records"], send_programs.Flood()])
-def test_peers_refuse_direct_messages_and_walks(
-    program: sigps.Vertex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = store(tmp_path, 24)
-    use_host_as_peers(monkeypatch, 2)
-    with pytest.raises(ConfigError, match="is not built for GPUs that write into each other's memory"):
-        on_ranks(2, program, folder, stream="always", transport="peer")
-
-
-@pytest.mark.parametrize(("program", "by_hosts"), [(WALKS["folds"], True), (PageRank(iterations=2), False)])
-def test_ranks_that_walk_cross_by_hosts_unless_peers_are_asked_for(
-    program: sigps.Vertex, by_hosts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder, chosen = store(tmp_path, 24), list[bool]()
-    use_host_as_gpu(monkeypatch)
-
-    def choose(*given: Any, **how: bool) -> Any:
-        chosen.append(how["by_hosts"])
-        raise ConfigError("a transport was chosen")
-
-    monkeypatch.setattr(worker_manager, "choose_transport", choose)
-    with pytest.raises(ConfigError, match="a transport was chosen"):
-        on_ranks(2, program, folder, stream="always")
-    assert set(chosen) == {by_hosts}
