@@ -453,11 +453,12 @@ class StreamingGpuSpec(GpuSpec):
                 f"{program.name} sends direct messages, or its compute() walks edges, which beside packed edges of "
                 "several ranks is not built for GPUs that write into each other's memory. Use transport='mpi' or 'nccl'"
             )
-        if options.forced == "push" and size > 1 and not options.has_peers:
+        crosses = options.has_peers or context.exchange.on_device
+        if options.forced == "push" and size > 1 and not crosses:
             raise ConfigError(
-                "direction='push' on packed edges of several ranks needs GPUs that write into each other's memory, and "
-                "these do not: by NCCL and by hosts packed edges are pulled. Use direction='auto', or transport='peer' "
-                "on one host"
+                "direction='push' on packed edges of several ranks needs messages that cross from GPU to GPU, and here "
+                "they would go through hosts, where packed edges are pulled. Use direction='auto', or transport='peer' "
+                "or 'nccl'"
             )
         return super().make(context._replace(subgraph=_by_rows(context.subgraph)))
 
