@@ -104,7 +104,7 @@ def packed(transport: str, folder: str) -> None:
         for program in (PageRank(iterations=5), BFS(source=2), WCC(), KCore(), SSSP(source=2)):
             judge = run(program, load(store, group=Alone()), device="cpu") if group.rank == 0 else None
             ways: list[dict[str, Any]] = [{}, {"transfer": "bulk"}, {"device_memory": "60MB"}]
-            if transport == "peer":
+            if transport != "mpi":
                 ways += [{"direction": "push"}, {"asynchronous": False}]
             for more in ways:
                 graph = load(store, group=group)

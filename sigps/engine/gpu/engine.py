@@ -28,7 +28,7 @@ from sigps.engine.gpu.components import GpuComponents, gpu_components
 from sigps.engine.gpu.device_fields import DeviceFields
 from sigps.engine.gpu.edge_states import commit_edge_states, kept_edge_state
 from sigps.engine.gpu.graph import GpuGraph, put_rows
-from sigps.engine.gpu.launch import NO_CLUSTER
+from sigps.engine.gpu.launch import NO_CLUSTER, SharedCache
 from sigps.engine.gpu.memory_plan import MOST_SUPERSTEPS
 from sigps.engine.gpu.open_loops import wait_for_stream, watching_loops
 from sigps.engine.gpu.packed_edges import PackedEdges, PackedGraph
@@ -529,17 +529,7 @@ class GpuEngine:
         Another launch follows where direct messages need more capacity, and where supersteps become small, or large.
         """
         variant = self._variant
-        self._lease["end"], self._lease["pull_gain"] = end, variant.pull_gain
-        cluster = variant.cluster if self._has_cluster else NO_CLUSTER
-        self._lease["small_frontier_messages"] = cluster.most_messages
-        self._lease["small_frontier_places"] = cluster.places
-        blocks, cache = self._placed.launch_shape(variant, self._lease, self.num_at_once)
-        if self._packing.reads_pages and self._readers[0] != blocks:
-            self._take_readers(blocks)
-        lease = self._lease
-        lease["num_cached_bits"] = cache.num_bits
-        lease["num_cached_records"] = 0 if self._settles else cache.num_records
-        lease["num_cached_ghosts"] = cache.num_ghosts
+        blocks, cache = self._fill_in(end)
         ending = RUNNING
         while ending in (RUNNING, NO_CAPACITY) and self.superstep < end and not self._is_time_up:
             with self._feeding(), self._watching():
@@ -562,6 +552,22 @@ class GpuEngine:
                 self._grow_direct(control)
         self._raise_if_faulted(ending)
         return ending
+
+    def _fill_in(self, end: int) -> tuple[int, SharedCache]:
+        """Fill in what launches up to a superstep are given; return how many blocks they have, and their cache."""
+        variant = self._variant
+        self._lease["end"], self._lease["pull_gain"] = end, variant.pull_gain
+        cluster = variant.cluster if self._has_cluster else NO_CLUSTER
+        self._lease["small_frontier_messages"] = cluster.most_messages
+        self._lease["small_frontier_places"] = cluster.places
+        blocks, cache = self._placed.launch_shape(variant, self._lease, self.num_at_once)
+        if self._packing.reads_pages and self._readers[0] != blocks:
+            self._take_readers(blocks)
+        lease = self._lease
+        lease["num_cached_bits"] = cache.num_bits
+        lease["num_cached_records"] = 0 if self._settles else cache.num_records
+        lease["num_cached_ghosts"] = cache.num_ghosts
+        return blocks, cache
 
     def _take_readers(self, blocks: int) -> None:
         """Take the memory by which so many blocks read packed pages."""

@@ -76,7 +76,7 @@ def lease_template(
         subgraph = graph.numbering.subgraph
         has_values = bool(compiled.program.edge_states) or not subgraph.incoming.is_streamed
         reads_edges = compiled.program.reads_edges and has_values
-        crosses = num_peers > 0 and not pulls_alone and subgraph.incoming.is_streamed
+        crosses = graph.numbering.ghosts is not None and not pulls_alone and subgraph.incoming.is_streamed
         sizes = Sizes(
             graph.num_owned,
             subgraph.incoming.num_edges,
@@ -91,6 +91,7 @@ def lease_template(
             pulls_alone=pulls_alone,
             has_values_on_host=graph.has_values_on_host,
             num_slots=num_slots_of(subgraph) if crosses else None,
+            num_ranks=len(subgraph.halo),
         )
         plan = plan_run(compiled, sizes, has_cluster=has_cluster, goes_by_edge=goes_by_edge)
         here, *far = (

@@ -160,6 +160,7 @@ class Sizes:
         has_values_on_host: Whether the edge states lie in memory of the host.
         num_slots: Slots of vertices that others have as ghosts (`halo_layout.py`), where a push combines messages to
             ghosts, which cross to their owners; None where it goes to owned vertices alone.
+        num_ranks: Ranks, where messages cross so.
     """
 
     num_owned: int
@@ -175,6 +176,7 @@ class Sizes:
     pulls_alone: bool = False
     has_values_on_host: bool = False
     num_slots: int | None = None
+    num_ranks: int = 0
 
     @property
     def direct_capacity(self) -> int:
@@ -306,7 +308,7 @@ def _arrays(
         slots, count = len(compiled.neutral or b""), n
         if sizes.num_slots is not None:
             count = num_lids
-            zeros |= {"num_arrived": 8 * sizes.num_peers, "num_crossed": 4 * sizes.num_peers}
+            zeros |= {"num_arrived": 8 * sizes.num_ranks, "num_crossed": 4 * sizes.num_ranks}
             room = max(1, sizes.num_slots)
             others |= {"arrived_slots": 4 * room, "arrived_messages": slots * room}
         for i in range(num_inboxes):

@@ -16,6 +16,7 @@ from sigps.compiler.cuda.compile import find_atomics_obstacle
 from sigps.compiler.program import Delivery
 from sigps.device.cuda import check_fits
 from sigps.engine.compute_errors import KeptFault
+from sigps.engine.gpu.crossing import ARRIVES, fill_arrivals, name_ghosts
 from sigps.engine.gpu.engine import GpuEngine
 from sigps.engine.gpu.halo_layout import HaloLayout, lay_out_halo, slot_bounds
 from sigps.engine.gpu.memory_plan import direct_arrays
@@ -36,8 +37,6 @@ _LONGEST_WAIT = 3600.0
 _COUNTED = ("could_send", "pull_cost", "num_in_edges")
 
 _WRITTEN_TO = ("records0", "records1", "sent0", "sent1", "listed0", "listed1", "reports0", "reports1")
-
-_ARRIVES = ("num_arrived", "arrived_slots", "arrived_messages")
 
 _ENQUEUED = ("direct_kinds", "direct_targets", "direct_messages")
 
@@ -138,7 +137,7 @@ class GpuPeerEngine(GpuEngine):
         numbering = self._graph.numbering
         ghosts = numbering.ghosts
         assert ghosts is not None
-        arrives = _ARRIVES if memory.has("num_arrived") else ()
+        arrives = ARRIVES if memory.has("num_arrived") else ()
         offsets = [memory.offset(name) for name in (*_WRITTEN_TO, *arrives)]
         bounds = slot_bounds(numbering.subgraph.halo)[:-1]
         begins = np.stack(
@@ -159,7 +158,7 @@ class GpuPeerEngine(GpuEngine):
         ghosts = graph.numbering.ghosts
         assert ghosts is not None
         crosses = memory.has("num_arrived")
-        names = _WRITTEN_TO + (_ARRIVES if crosses else ())
+        names = _WRITTEN_TO + (ARRIVES if crosses else ())
         first = len(names)
         peers = np.zeros(exchange.size, dtype=PEER)
         self._written_to: list[dict[str, int]] = []
@@ -178,8 +177,7 @@ class GpuPeerEngine(GpuEngine):
                 peer["num_arrived"] = theirs["num_arrived"]
                 peer["arrived_slots"] = theirs["arrived_slots"] + 4 * bound
                 peer["arrived_messages"] = theirs["arrived_messages"] + message * bound
-                peer["own_hot"], peer["num_own"] = ghosts.num_hot[rank], ghosts.sizes[rank]
-                peer["first_own_hot"], peer["first_own_cold"] = ghosts.hot[rank], ghosts.cold[rank]
+                name_ghosts(peer, ghosts, rank)
         memory.array("peers", np.uint8).set(peers.view(np.uint8))
         self._lists: list[int] = peers["listed"][:, 0].tolist()
         layout = self.halo_layout()
@@ -197,8 +195,8 @@ class GpuPeerEngine(GpuEngine):
             halo[name] = array.data.ptr
         for parity in range(2):
             halo["listed"][parity] = memory.array(f"listed{parity}", np.uint8).data.ptr
-        for name in (*_ARRIVES, "num_crossed") if crosses else ():
-            halo[name] = memory.array(name, np.uint8).data.ptr
+        if crosses:
+            fill_arrivals(halo, memory)
 
     def halo_layout(self) -> HaloLayout:
         """Return the slots in which vertices go to other ranks, on the device; laid out once a graph."""

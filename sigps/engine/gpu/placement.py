@@ -131,9 +131,8 @@ class Placement:
         reads_rows = has_rows and not self.is_bulk and self.host_bytes is None
         if self.is_alone:
             return Packing.PUSHED if reads_rows else Packing.PULLED
-        is_measured = self.forced == "push" or not self.program.edge_columns  # of several ranks
-        crosses = reads_rows and self.has_peers and is_measured
-        return Packing.PUSHED_PART if crosses else Packing.PART
+        crosses = self.has_peers or self.exchange.on_device
+        return Packing.PUSHED_PART if reads_rows and crosses else Packing.PART
 
     @property
     def has_heads(self) -> bool:
@@ -260,6 +259,7 @@ class Placement:
             pulls_alone=self.packing.pulls_alone,
             has_values_on_host=True,
             num_slots=num_slots_of(subgraph) if self.packing is Packing.PUSHED_PART else None,
+            num_ranks=self.exchange.size,
         )
         compiled = self._compiled()
         plan = plan_run(compiled, sizes, has_cluster=False, goes_by_edge=False)

@@ -25,7 +25,16 @@ from sigps.engine.gpu.lease_template import lease_template
 from sigps.engine.gpu.memory_plan import MemoryPlan
 from sigps.engine.gpu.resident import make_room
 from sigps.kernels.cpu.arguments import ACTIVE, HALTED, RETIRED, SENDERS_BITMAP, SENDERS_NONE
-from sigps.kernels.cuda.lease import CONTROL, FRONTIER_BITS, OVERFLOWED, RUNNING, STATS
+from sigps.kernels.cuda.lease import (
+    ARRIVED,
+    CONTROL,
+    FRONTIER_BITS,
+    OVERFLOWED,
+    REMAINING_AT,
+    RUNNING,
+    SENDING,
+    STATS,
+)
 from sigps.kernels.direction import PULL, PUSH, choose_direction
 from sigps.native.marshal import Packed
 
@@ -175,6 +184,7 @@ class RunMemory:
         retired_edges: int = 0,
         counts_idle: bool = False,
         pull_cost: int | None = None,
+        crosses: bool = False,
     ) -> Any:
         """Write what the next launch begins with: a superstep whose senders are given as bits.
 
@@ -187,6 +197,7 @@ class RunMemory:
             retired_edges: What has retired; 0 where nobody asks.
             counts_idle: Whether it counts where no vertex runs.
             pull_cost: In-edges and vertices that a pull passes, on all GPUs; None for those here.
+            crosses: Whether a push ends with what crosses to other ranks after the launch (`crossing.py`).
 
         Returns:
             The control structure that was written.
@@ -204,6 +215,8 @@ class RunMemory:
         upcoming["sender_filter"] = SENDERS_BITMAP if may_have_senders else SENDERS_NONE
         upcoming["frontier"], upcoming["any_retired"] = FRONTIER_BITS, has_retired
         upcoming["retired_edges"], upcoming["counts_idle"] = retired_edges, counts_idle
+        if crosses and direction == PUSH:
+            upcoming["remaining"] = SENDING
         send_small(self.array("control", np.uint8), control.tobytes())
         return control
 
@@ -269,6 +282,11 @@ class RunMemory:
         for name, value in {"ending": RUNNING, **changes}.items():
             resumed["next"][name] = value
         self.array("control", np.uint8).set(np.frombuffer(resumed.tobytes(), np.uint8))
+
+    def go_on_with_arrivals(self) -> None:
+        """Let the next launch go on with a push of which other ranks' messages have arrived."""
+        remaining = self.array("control", np.uint8)[REMAINING_AT : REMAINING_AT + 4]
+        remaining.set(np.array([ARRIVED], dtype=np.uint32).view(np.uint8))
 
     def resume(self, control: Any) -> None:
         """Let a superstep go on with the vertices that found no capacity for their direct messages."""

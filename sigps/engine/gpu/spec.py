@@ -442,11 +442,12 @@ class StreamingGpuSpec(GpuSpec):
 
     def make(self, context: RunContext) -> Engine:
         options, size = context.options, context.exchange.size
-        if options.forced == "push" and size > 1 and not options.has_peers:
+        crosses = options.has_peers or context.exchange.on_device
+        if options.forced == "push" and size > 1 and not crosses:
             raise ConfigError(
-                "direction='push' on packed edges of several ranks needs GPUs that write into each other's memory, and "
-                "these do not: by NCCL and by hosts packed edges are pulled. Use direction='auto', or transport='peer' "
-                "on one host"
+                "direction='push' on packed edges of several ranks needs messages that cross from GPU to GPU, and here "
+                "they would go through hosts, where packed edges are pulled. Use direction='auto', or transport='peer' "
+                "or 'nccl'"
             )
         return super().make(context._replace(subgraph=_by_rows(context.subgraph)))
 

@@ -12,17 +12,21 @@ from typing import Any
 
 import numpy as np
 
+from sigps.compiler.cuda.compile import find_atomics_obstacle
 from sigps.compiler.program import Delivery
 from sigps.engine.counters import Counters, Everywhere
 from sigps.engine.gpu import snapshot as gpu_snapshot
 from sigps.engine.gpu.columns import BY_HOST, copies_on_device
+from sigps.engine.gpu.crossing import StagedCrossing
 from sigps.engine.gpu.engine import GpuEngine
+from sigps.engine.gpu.variant import Packing
 from sigps.engine.gpu.whole_halo import StatusCount, WholeHalo, goes_whole
 from sigps.engine.snapshot import Snapshot
 from sigps.engine.stats import Outcome
 from sigps.engine.superstep import run_supersteps
 from sigps.kernels.cpu.arguments import ACTIVE
 from sigps.kernels.cuda.lease import CONTROL, FRONTIER_BITS
+from sigps.kernels.direction import FORCED, PULL, PUSH
 
 __all__ = ["GpuStagedEngine"]
 
@@ -39,9 +43,29 @@ class GpuStagedEngine(GpuEngine):
         self._sender_edges = self._edge_bytes = 0
         self._active: int | None = None  # vertices, where they are counted
         self._active_count = StatusCount(self._gpu, ACTIVE)
+        self._crossing = self._staged_crossing()
+        self._messages: int | None = None  # of the superstep before, on all ranks, where they are counted
+        self._pushes = False
         self._halo, self._is_whole = self._whole_halo(), False
         if self._halo is not None:
             self._is_whole = goes_whole(self._halo.most_bytes, 0, self._halo.num_edges)
+
+    def _staged_crossing(self) -> StagedCrossing | None:
+        """Return what brings messages of pushes along packed rows, where ranks push. Collective."""
+        if self._packing is not Packing.PUSHED_PART or not self._memory.has("num_arrived"):
+            return None
+        compiled = self._variant.compiled
+        crossing = StagedCrossing(
+            self._graph,
+            self._memory,
+            self._exchange,
+            message_bytes=len(compiled.neutral or b""),
+            has_atomics=find_atomics_obstacle(compiled, self._gpu.arch) is None,
+        )
+        if crossing.is_agreed:
+            return crossing
+        self._lease["forced"] = FORCED["pull"]
+        return None
 
     def _whole_halo(self) -> WholeHalo | None:
         """Return what brings halos as a whole, where records go from GPU to GPU along edges. Collective."""
@@ -72,12 +96,41 @@ class GpuStagedEngine(GpuEngine):
     def receive(self) -> int:
         """Bring records to the ranks that have ghosts of their senders; return the bytes that left. Collective."""
         self._memory.set_aggregates(self.aggregates.values)
+        if self._crossing is not None and self._plan_next(self._crossing):
+            return self._edge_bytes  # a push needs no records of ghosts
         return self._exchange_records() + self._edge_bytes
+
+    def _plan_next(self, crossing: StagedCrossing) -> bool:
+        """Plan the superstep at hand, alike on all ranks; return whether it is a push. Collective."""
+        if self._messages is None and self.superstep > 0:  # a log was put in place
+            parity = self.superstep & 1
+            bits = self._memory.array(f"sent{parity}", np.uint8)
+            self._messages = int(self._exchange.gather(np.array([self._count_sent(bits)])).sum())
+        planned = self._memory.set_next(
+            self.superstep,
+            self._messages or 0,
+            self._variant.pull_gain,
+            has_retired=True,
+            has_active=self._num_active() > 0,
+            pull_cost=crossing.pull_cost,
+            crosses=True,
+        )
+        self._pushes = bool(planned["next"]["direction"] == PUSH)
+        return self._pushes
+
+    def _count_sent(self, bits: Any) -> int:
+        """Return the out-edges of owned vertices whose bits are set."""
+        import cupy
+
+        n = self._graph.num_owned
+        sent = cupy.unpackbits(bits, bitorder="little")[:n].view(cupy.bool_)
+        return int(self._graph.out_degrees[:n][sent].sum(dtype=cupy.uint64))
 
     def commit(self, counters: Counters, everywhere: Everywhere) -> None:
         """Keep the senders for the next superstep, and commit what was written on edges. Collective."""
         self.superstep += 1
         self._note_senders(counters)
+        self._messages = everywhere.messages
         if self._halo is not None:
             self._is_whole = goes_whole(self._halo.most_bytes, everywhere.messages, self._halo.num_edges)
         self._edge_bytes = self._commit_edges()
@@ -109,7 +162,7 @@ class GpuStagedEngine(GpuEngine):
         if snapshot.in_flight != "records":
             snapshot = replace(snapshot, ends=self._subgraph.local_ids(snapshot.ends))
         super()._put(snapshot)
-        self._active = None
+        self._active = self._messages = None
 
     def _exchange_records(self) -> int:
         """Bring records to the ranks that have ghosts of their senders; return the bytes that left this one."""
@@ -120,9 +173,7 @@ class GpuStagedEngine(GpuEngine):
         assert self._control is not None
         if self._halo is not None and self._is_whole:
             num_bytes = self._halo.exchange(self.superstep & 1)
-            if (
-                self._graph.tiles is None and not self._packing.pulls_alone
-            ):  # else all is pulled, whatever was sent
+            if self._graph.tiles is None and not self._is_packed:  # else all is pulled, whatever was sent
                 self._sender_edges = self._halo.sent_edges(self.superstep & 1)
             return num_bytes
         copier = copies_on_device() if self._exchange.on_device else BY_HOST
@@ -143,31 +194,37 @@ class GpuStagedEngine(GpuEngine):
         gpu_snapshot.fill_records(memory, compiled, parity, lids, tuple(r[ghosts] for r in records))
         have_sent[lids] = True
         memory.set_senders(parity, have_sent)
-        if graph.tiles is None and not self._packing.pulls_alone:  # else nobody asks for a direction
+        if graph.tiles is None and not self._is_packed:  # else nobody asks for a direction
             self._sender_edges = int(graph.outgoing.rows.degrees[have_sent].sum(dtype=cupy.uint64))
         return num_bytes
 
     def compute(self) -> tuple[str, Counters, int]:
         """Run one superstep; return its direction, what it did, and the bytes of direct messages that left."""
         memory, superstep = self._memory, self.superstep
-        memory.set_next(
-            superstep,
-            self._sender_edges,
-            self._variant.pull_gain,
-            has_retired=True,
-            has_active=self._num_active() > 0,
-        )
+        crossed_bytes = 0
+        if self._crossing is None:
+            memory.set_next(
+                superstep,
+                self._sender_edges,
+                self._variant.pull_gain,
+                has_retired=True,
+                has_active=self._num_active() > 0,
+            )
+        elif self._pushes:
+            self._variant.launch(self._lease, *self._fill_in(superstep + 1))
+            crossed_bytes = self._crossing.exchange()
         mine = Outcome(ended=False)
         for _ in self._launches(superstep + 1, mine):
             self._begin_count()
         self._active = self._active_count.found()
         self.superstep = superstep
-        counters, direction = Counters(active=self._active), self._directions[0]
+        counters, direction = Counters(active=self._active), self._directions[PUSH if self._pushes else PULL]
         for done in mine.stats:  # of one superstep, or none where no vertex ran
             counters.ran, counters.sent_edges, direction = done.active, done.messages, done.direction
             counters.bytes_read, counters.blocks_skipped = done.bytes_read, done.blocks_skipped
             counters.totals = [memory.aggregate_values(self.aggregates.values)]
-        return direction, counters, self._post_direct() if self._program.delivery is Delivery.DIRECT else 0
+        posts = self._program.delivery is Delivery.DIRECT
+        return direction, counters, self._post_direct() if posts else crossed_bytes
 
     def _begin_count(self) -> None:
         self._active_count.begin(self._memory.array("status", np.uint8))

@@ -10,6 +10,10 @@
 //
 // One list is enough: it is read before the superstep ends, and written again
 // after that.
+//
+// Without peers (SIGPS_PEERS 0) the lists of messages to other ranks are here,
+// `halo.peers` points to them, and hosts bring them to their owners between two
+// launches: one that ends when they are written, and one that goes on.
 
 #pragma once
 
@@ -137,17 +141,24 @@ __device__ inline void take_messages(const Lease &lease,
   }
 }
 
-// Between a push and what it computes. Returns whether all ranks were there.
+// Between a push and what it computes. Returns whether that follows: all ranks
+// were there, or hosts have brought what they sent.
 __device__ inline bool cross_messages(const Lease &lease,
                                       const NextSuperstep &now,
                                       uint32_t &generation) {
   Control *control = lease.control;
-  pass_messages(lease, now);
+  if (now.remaining != ARRIVED)
+    pass_messages(lease, now);
+#if SIGPS_PEERS
   release_to_peers();
   wait_for_all(&control->barrier, generation,
                [&] { wait_for_messages(lease); });
   if (control->next.ending)
     return false;
+#else
+  if (now.remaining != ARRIVED)
+    return false;
+#endif
   take_messages(lease, now, &control->num_targets.value);
   wait_for_all(&control->barrier, generation);
   return true;

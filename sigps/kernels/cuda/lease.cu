@@ -27,7 +27,7 @@
 //                                the clock, and leave states by gid
 //   SIGPS_PACKED                 1: in-edges stay packed; 2: they are the
 //                                out-edges, too, which may be pushed; 3, 4:
-//                                the same of one rank of several; 4 with peers
+//                                the same of one rank of several
 //   SIGPS_FED                    1: some of their pages are on disk
 //   SIGPS_HEADS                  1: pulls of these look at heads of rows first
 //   SIGPS_DEBUG                  1: traps where an invariant does not hold
@@ -276,7 +276,13 @@ __device__ void push(const Lease &lease, const NextSuperstep &now,
     Control *control = lease.control;
     uint32_t num_targets = now.num_listed;
     bool is_silent = now.full_scan && now.sender_filter == SENDERS_NONE;
-    if (now.frontier != FRONTIER_DELIVERED && !is_silent) {
+    bool has_arrived = SIGPS_PACKED == 4 && now.remaining == ARRIVED;
+    if (has_arrived) {
+#if SIGPS_PACKED == 4
+      cross_messages(lease, now, generation);
+      num_targets = control->num_targets.value;
+#endif
+    } else if (now.frontier != FRONTIER_DELIVERED && !is_silent) {
       uint32_t count = now.num_listed, num_hubs = now.num_hubs;
       // Without hubs, listed ghosts are pushed from their lists as they are.
       bool has_lists = now.frontier != FRONTIER_BITS;
@@ -494,6 +500,8 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS, SIGPS_BLOCKS)
       if (SIGPS_PEERS && (SIGPS_DIRECT || SIGPS_PACKED == 4) &&
           lease.control->next.ending)
         return; // messages did not arrive
+      if (now.remaining == SENDING)
+        return; // they have yet to be brought
       add_counters(lease, now, counted);
     }
     end_superstep(lease, now, generation);

@@ -48,7 +48,15 @@ enum Frontier : uint32_t {
 // What is left of a superstep. OVERFLOWED: to run again the vertices whose
 // direct messages found the buffer full. PUBLISHING: to send other GPUs the
 // bits and records that the host has written; only after FRONTIER_BITS.
-enum Remaining : uint32_t { WHOLE = 0, OVERFLOWED = 1, PUBLISHING = 2 };
+// SENDING: a push along packed rows up to what crosses to other ranks, which
+// hosts bring; ARRIVED: what follows it (crossing.cuh).
+enum Remaining : uint32_t {
+  WHOLE = 0,
+  OVERFLOWED = 1,
+  PUBLISHING = 2,
+  SENDING = 3,
+  ARRIVED = 4
+};
 
 #ifndef SIGPS_DEBUG // 1: the kernels check their invariants, and trap
 #define SIGPS_DEBUG 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sigps.kernels.cuda.abi import structure
 
 __all__ = [
+    "ARRIVED",
     "CONTROL",
     "EDGES",
     "FAULTED",
@@ -26,7 +27,9 @@ __all__ = [
     "PEER",
     "PEER_LOST",
     "PUBLISHING",
+    "REMAINING_AT",
     "RUNNING",
+    "SENDING",
     "SMALL_BEFORE_SWITCH",
     "STATS",
     "STOPPED",
@@ -39,7 +42,7 @@ __all__ = [
 ]
 
 FRONTIER_BITS, FRONTIER_LISTS, FRONTIER_DELIVERED, FRONTIER_BOTH = range(4)
-WHOLE, OVERFLOWED, PUBLISHING = 0, 1, 2
+WHOLE, OVERFLOWED, PUBLISHING, SENDING, ARRIVED = range(5)
 RUNNING, FINISHED, NO_CAPACITY, UNKNOWN_TARGET, PEER_LOST, FAULTED, STOPPED, MASTER_FAULTED = range(8)
 NO_VERTEX = NO_LOAD = 0xFFFFFFFF
 FAULT_BITS, OF_SENDER = 24, 1 << 56
@@ -52,7 +55,9 @@ CONTROL, EDGES, LEASE, PACKED_ROWS, PEER, STATS, TILES = (
 assert CONTROL.fields is not None
 FAULTS_AT = int(CONTROL.fields["faults"][1])
 SUPERSTEP_AT = int(CONTROL.fields["next"][1])
-"""Where `Control.faults` begins, in bytes, and `Control.next.superstep`."""
+assert CONTROL["next"].fields is not None
+REMAINING_AT = SUPERSTEP_AT + int(CONTROL["next"].fields["remaining"][1])
+"""Where `Control.faults` begins, in bytes, and `Control.next.superstep` and `Control.next.remaining`."""
 
 
 def warp_table_bytes(key: int, total: int) -> int:

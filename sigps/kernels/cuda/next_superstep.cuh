@@ -48,6 +48,8 @@ __device__ inline void check_begin(const NextSuperstep &now) {
   SIGPS_CHECK(now.remaining != PUBLISHING ||
               (SIGPS_PEERS && !SIGPS_DIRECT && now.direction == PULL &&
                now.frontier == FRONTIER_BITS));
+  SIGPS_CHECK((now.remaining != SENDING && now.remaining != ARRIVED) ||
+              (SIGPS_PACKED == 4 && !SIGPS_PEERS && now.direction == PUSH));
   SIGPS_CHECK(now.direction == PUSH ||
               (!now.full_scan && now.frontier != FRONTIER_DELIVERED));
 }

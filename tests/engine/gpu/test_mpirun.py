@@ -71,10 +71,12 @@ def test_runs_over_tiles_go_on_from_logs(transport: str, mpirun: str, tmp_path: 
     assert "3 runs over tiles went on" in run_script(mpirun, 2, "tiles_logs", transport, str(tmp_path))
 
 
-@pytest.mark.parametrize("transport", ["peer", "mpi"])
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize(
+    ("transport", "ranks"), [("peer", 2), ("peer", 3), ("mpi", 2), ("mpi", 3), ("nccl", 2)]
+)
 def test_ranks_stream_packed_edges(transport: str, ranks: int, mpirun: str, tmp_path: Path) -> None:
-    count = 50 if transport == "peer" else 30
+    skip_without_gpus(ranks if transport == "nccl" else 1)
+    count = 30 if transport == "mpi" else 50
     assert f"{count} streamed runs agree" in run_script(mpirun, ranks, "packed", transport, str(tmp_path))
 
 

@@ -91,7 +91,9 @@ def _assert_holds_what_crosses(
     part = bytes_beside_packed(derived, defines, graph.packed.rows, n, is_part=True, **how)
     compiled = compile_for_cuda(derived, graph.column_types(), narrow_ids=True, arch="sm_90")
     many, few = (
-        plan_run(compiled, Sizes(own, graph.num_edges, 0, num_lids=all_, num_peers=2, num_slots=own))
+        plan_run(
+            compiled, Sizes(own, graph.num_edges, 0, num_lids=all_, num_peers=2, num_ranks=2, num_slots=own)
+        )
         for own, all_ in ((half, n), (0, 0))
     )
     taken = many.nbytes - few.nbytes - (many.sizes["listed0"] + many.sizes["listed1"]) - many.sizes["status"]

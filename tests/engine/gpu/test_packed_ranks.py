@@ -10,6 +10,7 @@ import host_gpu
 import numpy as np
 import pytest
 from battery import BATTERY
+from host_lease import run_leases_by_their_text
 from packed_runs import on_ranks
 from thread_group import run_ranks
 from turns import in_turn
@@ -35,11 +36,16 @@ def test_ranks_stream_their_own_pages(
     save_packed(made, tmp_path / "store", order=order, page_arcs=8)
     expected = sigps.run(program, sigps.load(tmp_path / "store"), device="python")
     host_gpu.use_host_as_gpu(monkeypatch, has_nccl=has_nccl)
+    more_of_all: dict[str, Any] = {}
+    if has_nccl:  # where ranks push
+        run_leases_by_their_text(monkeypatch)
+        if isinstance(program, SSSP):  # by rows of 8 bytes, which are swapped here too
+            more_of_all["precision"] = "single"
     packed = sigps.load(tmp_path / "store").packed
     assert packed is not None
     rows = packed.rows
     for more in ({}, {"transfer": "bulk"}, {"device_memory": "1GB"}):
-        found = on_ranks(ranks, program, tmp_path / "store", stream="always", **more)
+        found = on_ranks(ranks, program, tmp_path / "store", stream="always", **more, **more_of_all)
         read = [s.bytes_read for s in found.stats]
         if "device_memory" in more:  # all pages are on the device
             assert not any(read)

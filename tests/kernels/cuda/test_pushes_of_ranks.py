@@ -55,25 +55,32 @@ def store(folder: Path, order: Any, kind: str = "rmat") -> Path:
 
 
 RUNS = [
-    (2, 2, "degree", "rmat", BFS(source=1)),
-    (3, 1, "given", "grid", BFS(source=1)),
-    (3, 2, "given", "rmat", SSSP(source=1)),
-    (2, 1, "degree", "grid", SSSP(source=1)),
-    (2, 1, "given", "rmat", WCC()),
-    (3, 2, "degree", "grid", WCC()),
-    (3, 1, "degree", "rmat", KCore()),
-    (2, 2, "given", "rmat", PageRank(iterations=3)),
-    (3, 2, "degree", "rmat", Waves()),
+    (2, "peer", 2, "degree", "rmat", BFS(source=1)),
+    (3, "peer", 1, "given", "grid", BFS(source=1)),
+    (3, "peer", 2, "given", "rmat", SSSP(source=1)),
+    (2, "peer", 1, "degree", "grid", SSSP(source=1)),
+    (2, "peer", 1, "given", "rmat", WCC()),
+    (3, "peer", 2, "degree", "grid", WCC()),
+    (3, "peer", 1, "degree", "rmat", KCore()),
+    (2, "peer", 2, "given", "rmat", PageRank(iterations=3)),
+    (3, "peer", 2, "degree", "rmat", Waves()),
+    (3, "nccl", 2, "given", "rmat", BFS(source=1)),
+    (2, "nccl", 1, "degree", "grid", SSSP(source=1)),
+    (3, "nccl", 1, "given", "rmat", WCC()),
+    (2, "nccl", 2, "degree", "rmat", KCore()),
+    (3, "nccl", 2, "degree", "rmat", PageRank(iterations=3)),
+    (2, "nccl", 2, "given", "rmat", Waves()),
 ]
 
 
 @pytest.mark.parametrize(
-    ("ranks", "blocks", "order", "kind", "program"),
+    ("ranks", "transport", "blocks", "order", "kind", "program"),
     RUNS,
-    ids=[f"{type(run[4]).__name__}-{run[0]}" for run in RUNS],
+    ids=[f"{type(run[-1]).__name__}-{run[0]}-{run[1]}" for run in RUNS],
 )
 def test_messages_cross_to_other_ranks(
     ranks: int,
+    transport: Any,
     blocks: int,
     order: Any,
     kind: str,
@@ -84,7 +91,7 @@ def test_messages_cross_to_other_ranks(
     folder = store(tmp_path, order, kind)
     precision: Any = "single" if isinstance(program, SSSP) else "double"  # no row of 16 bytes is swapped here
     judge = sigps.run(program, sigps.load(folder), device="python", asynchronous=False, precision=precision)
-    use_host_as_peers(monkeypatch, ranks)
+    use_ranks(monkeypatch, ranks, transport)
     launched = run_leases_by_their_text(monkeypatch, blocks)
     monkeypatch.setattr(priority, "_kernels", _bucket_kernels)
     read = {}
@@ -92,7 +99,7 @@ def test_messages_cross_to_other_ranks(
         launched.clear()
 
         def work(group: ThreadGroup, more: dict[str, Any] = more) -> sigps.Result:
-            how: dict[str, Any] = {"transport": "peer", "stream": "always", "asynchronous": False} | more
+            how: dict[str, Any] = {"transport": transport, "stream": "always", "asynchronous": False} | more
             stored = sigps.load(folder, group=group)
             return sigps.run(program, stored, device="cuda", precision=precision, **how)
 
@@ -116,6 +123,14 @@ def test_messages_cross_to_other_ranks(
         assert read["auto"][0] < read["bulk"][0]
 
 
+def use_ranks(monkeypatch: pytest.MonkeyPatch, ranks: int, transport: str) -> None:
+    """Let `device="cuda"` be this process for so many ranks."""
+    if transport == "peer":
+        use_host_as_peers(monkeypatch, ranks)
+    else:
+        use_host_as_gpu(monkeypatch, has_nccl=True)
+
+
 def _bucket_kernels(gpu: Any, value_type: str, takes_min: bool) -> tuple[Any, Any]:
     kernels = host_kernels("buckets", priority.bucket_macros(value_type, takes_min))
     return kernels["find_best_warp_mapped"], kernels["release_warp_mapped"]
@@ -130,9 +145,9 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize(("ranks", "transport"), [(2, "peer"), (3, "peer"), (2, "nccl"), (3, "nccl")])
 def test_a_search_by_itself_pushes_and_pulls(
-    ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ranks: int, transport: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Levels of few senders are pushed, and others pulled, whichever ranks have them."""
     made = sigps.generate("rmat", scale=8, seed=3).undirected(simple=True)
@@ -146,12 +161,12 @@ def test_a_search_by_itself_pushes_and_pulls(
     save_packed(graph.undirected(simple=True), tmp_path / "store", order="degree", page_arcs=64)
     program = BFS(source=int(ends[19]))
     judge = sigps.run(program, sigps.load(tmp_path / "store"), device="python")
-    use_host_as_peers(monkeypatch, ranks)
+    use_ranks(monkeypatch, ranks, transport)
     run_leases_by_their_text(monkeypatch, 2)
 
     def work(group: ThreadGroup) -> sigps.Result:
         stored = sigps.load(tmp_path / "store", group=group)
-        return sigps.run(program, stored, device="cuda", transport="peer", stream="always")
+        return sigps.run(program, stored, device="cuda", transport=transport, stream="always")
 
     found = run_ranks(ranks, work)[0]
     assert (np.asarray(found["level"]) == np.asarray(judge["level"])).all()
@@ -169,5 +184,32 @@ def test_without_peers_pushes_are_refused_by_name(tmp_path: Path, monkeypatch: p
         how: dict[str, Any] = {"transport": "mpi", "stream": "always", "direction": "push"}
         return sigps.run(BFS(source=1), sigps.load(folder, group=group), device="cuda", **how)
 
-    with pytest.raises(ConfigError, match="needs GPUs that write into each other's memory"):
+    with pytest.raises(ConfigError, match="messages that cross from GPU to GPU"):
         run_ranks(2, work)
+
+
+@pytest.mark.parametrize(("first", "second"), [((2, "peer"), (3, "nccl")), ((3, "nccl"), (2, "peer"))])
+def test_pushes_go_on_from_a_log(
+    first: tuple[int, str], second: tuple[int, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, program = store(tmp_path, "degree", "grid"), SSSP(source=1)
+    judge = sigps.run(program, sigps.load(folder), device="python", precision="single")
+    log = sigps.Checkpoint(tmp_path / "log", every=2)
+
+    def on(ranks: int, transport: Any, **more: Any) -> sigps.Result:
+        with monkeypatch.context() as patched:
+            use_ranks(patched, ranks, transport)
+            run_leases_by_their_text(patched, 1)
+            how: dict[str, Any] = {"stream": "always", "precision": "single", "checkpoint": log} | more
+
+            def work(group: ThreadGroup) -> sigps.Result:
+                stored = sigps.load(folder, group=group)
+                return sigps.run(program, stored, device="cuda", transport=transport, **how)
+
+            return run_ranks(ranks, work)[0]
+
+    begun = on(*first, max_supersteps=5)
+    assert len(begun.saves) >= 1
+    found = on(*second, resume=True)
+    assert "push" in {s.direction for s in found.stats}
+    np.testing.assert_array_equal(np.asarray(found["distance"]), np.asarray(judge["distance"]))
