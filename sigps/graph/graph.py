@@ -244,7 +244,7 @@ class Graph(GraphArrays):
         from sigps.graph.versions.rows import VersionRows
 
         assert newer._version is not None
-        for key, twin in self._derived.items():
+        for key, twin in list(self._derived.items()):
             if not isinstance(twin, Graph) or (key == "both_ways" and not self.directed):
                 continue
             marks, simple = key == "both_ways", key == ("undirected", True)

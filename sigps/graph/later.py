@@ -4,8 +4,11 @@ A stream whose rows follow on a device needs no rows here. So its versions hold 
 first of them follows. Batches of versions that nothing holds any more are applied as one: what they delete one after
 the other is deleted at once, and of what they insert the edges that no later one of them deletes.
 
+Batches do not wait for ever: where many do, a thread applies them beside the stream, which goes on (a million edges
+take the host seconds, and a GPU milliseconds), and waits for that thread once twice as many wait.
+
 On several ranks whatever applies batches is collective: all of them read rows of the same version, or none. So there
-batches before the one that is read are applied as one, whatever holds their versions.
+batches before the one that is read are applied as one, whatever holds their versions, and nothing is applied beside.
 """
 
 from __future__ import annotations
@@ -26,11 +29,11 @@ from sigps.graph.versions.batch import Changes
 __all__ = ["LaterGraph"]
 
 _LEAST, _SHARE = 1 << 18, 16
-"""Batches wait until they have more edges than this, and than one part in so many of the graph's."""
+"""Batches may wait while they have no more edges than this, or than one part in so many of the graph's."""
+_BESIDE = 2
+"""Batches are applied beside a stream from one part in so many of what may wait."""
 _BATCH = 64
 """A batch takes as much memory as so many edges, besides its own."""
-
-_lock = threading.RLock()
 
 
 class LaterGraph(Graph):
@@ -64,10 +67,17 @@ class LaterGraph(Graph):
             self.__dict__["_num_edges"] = num_edges
 
     def apply_if_many_wait(self) -> None:
-        """Apply the batch, and those before it, where more edges wait than may."""
-        pending = self.__dict__.get("_pending")
-        if pending is not None and pending.waiting > pending.most:
+        """Apply the batch, and those before it, where many edges wait; beside the caller while no more do than may."""
+        pending: _Pending | None = self.__dict__.get("_pending")
+        if pending is None:
+            return
+        queue = pending.queue
+        if pending.waiting > queue.most and queue.worker is not None:
+            queue.worker.join()
+        if pending.waiting > queue.most:
             self._apply_now()
+        elif self.group.size == 1 and pending.waiting > queue.most // _BESIDE:
+            queue.apply_beside(self)
 
     def column_types(self) -> dict[str, np.dtype[Any]]:
         """See `Graph.column_types`."""
@@ -75,7 +85,7 @@ class LaterGraph(Graph):
 
     def _apply_now(self) -> None:
         # On several ranks it is collective, so that one thread of each comes here, and ranks may be threads.
-        with _lock if self.group.size == 1 else contextlib.nullcontext():
+        with self._in_family().lock if self.group.size == 1 else contextlib.nullcontext():
             if "_pending" in self.__dict__:
                 self.__dict__["_pending"].settle()
 
@@ -94,13 +104,38 @@ for _name in LaterGraph._CHANGED:
     setattr(LaterGraph, _name, _read_changed(_name))
 
 
+class _Queue:
+    """What batches that follow each other share.
+
+    Attributes:
+        most: How many edges may wait.
+        applied: Edges of those batches that do not wait any more, and what batches take besides.
+        worker: The thread that applies batches, or did.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most, self.applied = most, 0
+        self.worker: threading.Thread | None = None
+
+    def apply_beside(self, version: LaterGraph) -> None:
+        """Apply batches up to that of a version in a thread, where none does; does not wait."""
+        if self.worker is not None and self.worker.is_alive():
+            return
+
+        def apply() -> None:
+            with contextlib.suppress(Exception):  # which whoever reads the rows meets
+                version._apply_now()
+
+        self.worker = threading.Thread(target=apply, name="sigps_batches", daemon=True)
+        self.worker.start()
+
+
 class _Pending:
     """A batch that waits.
 
     Attributes:
         before: What it follows: a graph, or another batch that waits.
-        waiting: Edges of this batch and of those that wait before it, and what batches take besides.
-        most: How many may wait.
+        queue: What it shares with those before and behind it.
         graph: Its version, as long as something holds it.
         is_settled: Whether it has been applied: `before` is its version then.
     """
@@ -110,9 +145,14 @@ class _Pending:
         self.before: Graph | _Pending = before if found is None else found
         self.is_settled = False
         self.inserts, self.deletes, self.graph = inserts, deletes, weakref.ref(graph)
+        self.queue = _Queue(max(_LEAST, before.num_edges // _SHARE)) if found is None else found.queue
         size = inserts.size + deletes.size + _BATCH
-        self.waiting: int = size + (found.waiting if found is not None else 0)
-        self.most: int = found.most if found is not None else max(_LEAST, before.num_edges // _SHARE)
+        self._through: int = size + (found._through if found is not None else 0)
+
+    @property
+    def waiting(self) -> int:
+        """Edges of this batch and of those that wait before it, and what batches take besides."""
+        return self._through - self.queue.applied
 
     def settle(self) -> None:
         """Apply it, after all that wait before it; its version is a graph then."""
@@ -136,10 +176,14 @@ class _Pending:
             version.__class__ = Graph  # type: ignore[assignment]
             del version.__dict__["_pending"]
             graph = cast("Graph", version)
-            pending.before, pending.is_settled = graph, True  # of batches that wait behind it
+            pending.before = graph  # of batches that wait behind it
+            pending.is_settled = True
+            pending.inserts = pending.deletes = _NONE
+            pending.queue.applied = max(pending.queue.applied, pending._through)
 
 
 _KEPT = "_family", "version"
+_NONE = Changes(np.empty(0, np.int64), np.empty(0, np.int64), {})
 
 
 def _given(changes: Changes) -> tuple[Any, ...]:

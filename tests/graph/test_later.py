@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -91,15 +92,47 @@ def test_versions_have_numbers_and_go_when_nobody_holds_them() -> None:
     assert (fourth.version, fourth.num_edges, third.num_edges, first.num_edges) == (3, 3, 2, 2)
 
 
-def test_batches_wait_until_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(later, "_LEAST", 200)
-    graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 4])
-    kinds = []
-    for _ in range(8):
+def test_many_batches_are_applied_beside_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From half of what may wait on; who comes to the end of that waits for the thread that applies them."""
+    monkeypatch.setattr(later, "_LEAST", 4 * (3 + later._BATCH))
+    may_go_on, began = threading.Event(), threading.Event()
+    apply_now = LaterGraph._apply_now
+
+    def slowly(graph: LaterGraph) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            began.set()
+            may_go_on.wait()
+        apply_now(graph)
+
+    monkeypatch.setattr(LaterGraph, "_apply_now", slowly)
+    graph, versions = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 4]), []
+    for _ in range(4):
         graph = after(graph, ([4, 4], [0, 1]), ([4], [0]))
-        kinds.append(type(graph))
-    assert kinds == 2 * [LaterGraph, LaterGraph, Graph] + [LaterGraph, LaterGraph]
-    assert graph.to_arrow().to_pydict()["target"] == [1, 2, 3, 4, 0] + 8 * [1]
+        versions.append(graph)
+    assert began.wait(10)  # from the third on
+    assert [type(version) for version in versions] == [LaterGraph] * 4  # and none has waited
+    threading.Timer(0.05, may_go_on.set).start()
+    versions.append(after(graph, ([4, 4], [0, 1]), ([4], [0])))
+    assert [type(version) for version in versions] == [Graph] * 3 + [LaterGraph] * 2
+    for i in range(40):
+        graph = after(versions[-1] if i == 0 else graph, ([4, 4], [0, 1]), ([4], [0]))
+    assert graph.to_arrow().to_pydict()["target"] == [1, 2, 3, 4, 0] + 45 * [1]
+    assert versions[1].to_arrow().to_pydict()["target"] == [1, 2, 3, 4, 0, 1, 1]
+
+
+def test_who_reads_meets_what_a_thread_met(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(later, "_LEAST", 200)
+    graph = after(Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 4]), ([4, 4], [0, 1]), None)
+
+    def fail(*of: Any) -> None:
+        raise MemoryError("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Graph, "_applied", fail)
+        graph = after(graph, ([4, 4], [0, 1]), None)
+        with pytest.raises(MemoryError, match="no room"):
+            graph.in_edges()
+    assert graph.to_arrow().to_pydict()["target"] == [1, 2, 3, 4, 0, 0, 1, 1]
 
 
 def test_versions_are_read_from_the_first_on() -> None:

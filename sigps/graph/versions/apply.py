@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -62,9 +63,14 @@ class Update:
 
 
 class Family:
-    """The versions of one graph, by number, as long as something holds them."""
+    """The versions of one graph, by number, as long as something holds them.
+
+    Attributes:
+        lock: Held while batches that waited are applied.
+    """
 
     def __init__(self) -> None:
+        self.lock = threading.RLock()
         self.members: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._next = 0
 
