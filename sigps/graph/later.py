@@ -145,7 +145,9 @@ class _Pending:
         self.before: Graph | _Pending = before if found is None else found
         self.is_settled = False
         self.inserts, self.deletes, self.graph = inserts, deletes, weakref.ref(graph)
-        self.queue = _Queue(max(_LEAST, before.num_edges // _SHARE)) if found is None else found.queue
+        self.queue: _Queue = (
+            found.queue if found is not None else _Queue(max(_LEAST, before.num_edges // _SHARE))
+        )
         size = inserts.size + deletes.size + _BATCH
         self._through: int = size + (found._through if found is not None else 0)
 
