@@ -14,6 +14,7 @@ from sigps.kernels.direction import FORCED, PUSH
 __all__ = [
     "GPU_PULL_GAIN",
     "GPU_PULL_GAIN_EARLY",
+    "GPU_ROW_COST",
     "PULL_GAIN",
     "PULL_GAIN_EARLY",
     "Direction",
@@ -42,6 +43,9 @@ GPU_PULL_GAIN = 10
 
 GPU_PULL_GAIN_EARLY = 64
 """The second on a GPU."""
+
+GPU_ROW_COST = 45
+"""In how many messages' time a push reads a sender's packed row on the host, a line or two at whatever address."""
 
 
 def pull_gain(stops_early: bool) -> int:

@@ -41,23 +41,32 @@ class StagedCrossing:
         exchange: The way to the other ranks, whose arrays are on GPUs.
         message_bytes: The size of a message in an inbox.
         has_atomics: Whether this GPU combines messages in memory.
+        has_rows_on_host: Whether this GPU reads rows on its host.
 
     Attributes:
         pull_cost: In-edges and vertices that a pull passes, on all ranks.
+        has_rows_on_host: Whether a GPU does.
         is_agreed: Whether all ranks combine messages in memory: else none pushes.
     """
 
     def __init__(
-        self, graph: GpuGraph, memory: RunMemory, exchange: Exchange, *, message_bytes: int, has_atomics: bool
+        self,
+        graph: GpuGraph,
+        memory: RunMemory,
+        exchange: Exchange,
+        *,
+        message_bytes: int,
+        has_atomics: bool,
+        has_rows_on_host: bool,
     ) -> None:
         import cupy
 
         ghosts, subgraph = graph.numbering.ghosts, graph.numbering.subgraph
         assert ghosts is not None
         self._memory, self._exchange, self._message_bytes = memory, exchange, message_bytes
-        counts = np.array([subgraph.incoming.num_edges, graph.num_owned, has_atomics], dtype=np.int64)
-        edges, vertices, able = exchange.gather(counts).sum(axis=0).tolist()
-        self.pull_cost = int(edges + vertices)
+        own = subgraph.incoming.num_edges, graph.num_owned, has_atomics, has_rows_on_host
+        edges, vertices, able, on_host = exchange.gather(np.array(own, dtype=np.int64)).sum(axis=0).tolist()
+        self.pull_cost, self.has_rows_on_host = int(edges + vertices), on_host > 0
         self.is_agreed = able == exchange.size
         room = max(1, int(ghosts.listed[-1]))
         check_fits({"messages that cross": room * (4 + message_bytes)})

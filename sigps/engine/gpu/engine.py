@@ -20,7 +20,7 @@ from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.device.cuda import Gpu, on_gpu
 from sigps.device.transfers import copy_within, fill_with, send
 from sigps.engine.compute_errors import KeptFault, error_of, id_of
-from sigps.engine.direction import Direction, Schedule
+from sigps.engine.direction import GPU_ROW_COST, Direction, Schedule
 from sigps.engine.exchange import Exchange, checked_gids
 from sigps.engine.gpu import snapshot as gpu_snapshot
 from sigps.engine.gpu.columns import cast
@@ -229,6 +229,7 @@ class GpuEngine:
         self._lease["forced"] = FORCED["pull" if pulls_alone else forced]
         if self._settles:  # what is sent is read at once
             self._lease["records"][0] = self._lease["records"][1]
+        self._lease["row_cost"] = self._row_cost()
         self._lease["asks_master"] = self._asks_master
         self._lease["counts_messages"] = master is not None and master.counts_messages
         # Blocks that read packed pages, and the memory that is theirs.
@@ -242,6 +243,12 @@ class GpuEngine:
     def _pages(self) -> PackedEdges:
         assert isinstance(self._graph, PackedGraph)
         return self._graph.packed
+
+    def _row_cost(self) -> int:
+        """Return what a sender's row costs a push, in messages: alike on all GPUs, where one has rows on its host."""
+        if not self._packing.reads_pages or self._packing.pulls_alone:
+            return 0
+        return 0 if self._everywhere(not self._pages.has_rows_on_host) else GPU_ROW_COST
 
     def _run_memory(self) -> RunMemory:
         return RunMemory(

@@ -210,6 +210,11 @@ class PackedEdges:
         return self._feed.running(int(self._of_feed["num_sweeps"].get()[0]))
 
     @property
+    def has_rows_on_host(self) -> bool:
+        """Whether the device has some pages only."""
+        return self.num_resident < self.num_words
+
+    @property
     def has_heads(self) -> bool:
         return self._heads is not None
 

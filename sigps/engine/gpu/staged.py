@@ -15,6 +15,7 @@ import numpy as np
 from sigps.compiler.cuda.compile import find_atomics_obstacle
 from sigps.compiler.program import Delivery
 from sigps.engine.counters import Counters, Everywhere
+from sigps.engine.direction import GPU_ROW_COST
 from sigps.engine.gpu import snapshot as gpu_snapshot
 from sigps.engine.gpu.columns import BY_HOST, copies_on_device
 from sigps.engine.gpu.crossing import StagedCrossing
@@ -61,6 +62,7 @@ class GpuStagedEngine(GpuEngine):
             self._exchange,
             message_bytes=len(compiled.neutral or b""),
             has_atomics=find_atomics_obstacle(compiled, self._gpu.arch) is None,
+            has_rows_on_host=self._pages.has_rows_on_host,
         )
         if crossing.is_agreed:
             return crossing
@@ -106,9 +108,13 @@ class GpuStagedEngine(GpuEngine):
             parity = self.superstep & 1
             bits = self._memory.array(f"sent{parity}", np.uint8)
             self._messages = int(self._exchange.gather(np.array([self._count_sent(bits)])).sum())
+        cost = self._messages or 0
+        if crossing.has_rows_on_host and 0 < cost * self._variant.pull_gain < crossing.pull_cost:
+            own = int(gpu_snapshot.senders(self._memory, self._control).sum())
+            cost += GPU_ROW_COST * int(self._exchange.gather(np.array([own])).sum())
         planned = self._memory.set_next(
             self.superstep,
-            self._messages or 0,
+            cost,
             self._variant.pull_gain,
             has_retired=True,
             has_active=self._num_active() > 0,

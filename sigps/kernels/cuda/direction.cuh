@@ -13,7 +13,8 @@ enum Direction : uint32_t { PULL = 0, PUSH = 1 };
 // Which direction the user wants for every superstep.
 enum Forced : uint32_t { FORCED_NONE = 0, FORCED_PULL = 1, FORCED_PUSH = 2 };
 
-// sender_edges: out-edges of the senders, each a message of a push.
+// sender_edges: out-edges of the senders, each a message of a push, and what it
+//   takes to read their rows, in messages.
 // retired_edges: out-edges of retired vertices, one at least for each. A pull
 //   passes no in-edges of these, of which there are about as many.
 // pull_cost: in-edges and vertices, which a pull passes before any has retired.

@@ -284,6 +284,8 @@ struct Lease {
                                     // there is no cluster
   uint32_t small_frontier_places;   // of a block's list of targets
   uint32_t pull_gain;          // in-edges that a pull passes during one message
+  uint32_t row_cost;           // with SIGPS_PACKED: messages in whose time a
+                               // sender's row is read that lies on the host
   uint32_t carries_on;         // whether persistent aggregators do
   uint32_t counts_idle;        // the same as of NextSuperstep, where the host
                                // runs master() after the one superstep

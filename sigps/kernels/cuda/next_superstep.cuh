@@ -77,7 +77,10 @@ planned(const Lease &lease, const NextSuperstep &now, const Counters &done,
   next.any_retired |= done.retired_edges > 0;
   next.ending = done.active == 0 && done.sent_edges == 0 ? FINISHED : RUNNING;
   next.retired_edges += done.retired_edges;
-  next.direction = choose_direction(done.sent_edges, next.retired_edges,
+  uint64_t push_cost = done.sent_edges;
+  if (SIGPS_PACKED)
+    push_cost += lease.row_cost * done.senders;
+  next.direction = choose_direction(push_cost, next.retired_edges,
                                     lease.pull_cost, lease.pull_gain,
                                     lease.forced, !SIGPS_DIRECT && HAS_PUSH);
   next.full_scan = next.direction == PUSH && done.active > 0;

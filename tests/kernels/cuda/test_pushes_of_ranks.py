@@ -16,7 +16,8 @@ from thread_group import ThreadGroup, run_ranks
 import sigps
 from sigps import Aggregator, Graph, State, Vertex
 from sigps.apps import BFS, SSSP, WCC, KCore, PageRank
-from sigps.engine.gpu import priority
+from sigps.engine.direction import GPU_PULL_GAIN_EARLY
+from sigps.engine.gpu import engine, priority, staged
 from sigps.errors import ConfigError
 from sigps.graph.formats.packed_store import save_packed
 
@@ -145,11 +146,16 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize(("ranks", "transport"), [(2, "peer"), (3, "peer"), (2, "nccl"), (3, "nccl")])
+@pytest.mark.parametrize(
+    ("ranks", "transport", "row_cost"),
+    [(2, "peer", 0), (3, "peer", 0), (2, "nccl", 0), (3, "nccl", 0), (2, "peer", 80), (2, "nccl", 80)],
+)
 def test_a_search_by_itself_pushes_and_pulls(
-    ranks: int, transport: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ranks: int, transport: Any, row_cost: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Levels of few senders are pushed, and others pulled, whichever ranks have them."""
+    """Levels of few senders are pushed, and others pulled, whichever ranks have them; fewer where rows cost more."""
+    monkeypatch.setattr(engine, "GPU_ROW_COST", row_cost)
+    monkeypatch.setattr(staged, "GPU_ROW_COST", row_cost)
     made = sigps.generate("rmat", scale=8, seed=3).undirected(simple=True)
     rows, first = made.in_edges(), made.num_vertices
     targets = np.repeat(np.arange(first), np.diff(rows.offsets).astype(np.int64))
@@ -171,9 +177,12 @@ def test_a_search_by_itself_pushes_and_pulls(
     found = run_ranks(ranks, work)[0]
     assert (np.asarray(found["level"]) == np.asarray(judge["level"])).all()
     directions = [s.direction for s in found.stats]
-    assert directions[1:18] == ["push"] * 17
+    edges, gain = graph.undirected(simple=True).num_edges + graph.num_vertices, GPU_PULL_GAIN_EARLY
+    few = "push" if (2 + row_cost) * gain < edges else "pull"
+    assert few == "push" or row_cost > 0
+    assert directions[1:18] == [few] * 17
     assert "pull" in directions[18:25]
-    assert directions[-10:] == ["push"] * 10
+    assert directions[-10:] == [few] * 10
 
 
 def test_without_peers_pushes_are_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
