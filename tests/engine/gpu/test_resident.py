@@ -193,12 +193,11 @@ def test_graphs_take_turns_where_one_fits() -> None:
 
 @pytest.mark.gpu
 def test_results_of_many_runs_are_held_where_one_fits() -> None:
-    graph = sigps.generate("rmat", scale=18)
+    graph = sigps.generate("rmat", scale=16)
     expected = sigps.run(WCC(), graph, device="cpu")["component"]
-    given: Any = {"device": "cuda", "stream": "never"}
-    sigps.run(WCC(), graph, **given, device_memory=(limit := 12 * graph.num_edges + (24 << 20)))
-    results = [sigps.run(WCC(), graph, **given, device_memory=limit) for _ in range(limit >> 20)]
-    assert len(results) * 4 * graph.num_vertices > limit
+    limit = 12 * graph.num_edges + (24 << 20)
+    given: Any = {"device": "cuda", "stream": "never", "device_memory": limit}
+    results = [sigps.run(WCC(), graph, **given) for _ in range(limit // (4 * graph.num_vertices) + 1)]
     for found in results[::20]:
         np.testing.assert_array_equal(np.asarray(found.to_cupy("component").get()), expected)
         np.testing.assert_array_equal(np.asarray(found["component"]), expected)
