@@ -257,7 +257,8 @@ _PIECE_BYTES = 1 << 30
 
 
 def _pieces(array: NDArray[Any]) -> list[NDArray[np.uint8]]:
-    raw = array.view(np.uint8) if array.size else np.empty(0, dtype=np.uint8)
+    """Return the bytes of an array in one piece, as views."""
+    raw = array.reshape(-1).view(np.uint8) if array.size else np.empty(0, dtype=np.uint8)
     return [raw[i : i + _PIECE_BYTES] for i in range(0, raw.size, _PIECE_BYTES)]
 
 

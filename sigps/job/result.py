@@ -407,6 +407,8 @@ class Result(_Table):
     def to_cupy(self, field: str) -> Any:
         """Return a field as a CuPy array; of a run on a GPU, without a copy to the host.
 
+        A field that had to leave the GPU, because a later run had no room, is sent there again.
+
         Args:
             field: The field's name. Its type may be narrower than NumPy's copy has it: ids that fit take 32 bits.
                 What is None in a `VertexId | None` is the smallest number of that type.

@@ -114,7 +114,8 @@ def run(
             `device="cuda"` what packed edges may take of it, the others are read from disk again and again. None for no
             limit.
         device_memory: The most bytes that a rank may take of its GPU, likewise. CuPy's pool keeps to it until the next
-            run.
+            run. Fields of earlier results, which a GPU keeps as long as they are held, come to the host where the run
+            has no room without theirs.
         stream: Whether edges stay in the packed store from which `sigps.load` opened the graph, and are unpacked
             while they are used, with equal results: `"auto"`, where the run does not fit `host_memory`, `"always"` or
             `"never"`. Where `compute()` walks out-edges, the store's rows must be in the given

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from collectives import check_collectives
 from places import SUPPORT
 
 from sigps.errors import ConfigError, GraphError
-from sigps.group import Alone, launched_ranks, together, world
+from sigps.group import Alone, MPIGroup, launched_ranks, ranks, together, world
 
 MPIRUN = Path(sys.executable).parent / "mpirun"
 
@@ -41,6 +43,54 @@ def test_a_thread_that_fails_ends_the_others(run_ranks):
 
     with pytest.raises(ValueError, match="rank 1 is out"):
         run_ranks(3, fail)
+
+
+class Wire:
+    """A communicator of one rank beside another that sends the same, and the bytes of each message."""
+
+    def __init__(self):
+        self.sizes, self._sent, self._arriving = [], [], []
+
+    def Get_rank(self):
+        return 0
+
+    def Get_size(self):
+        return 2
+
+    def Alltoall(self, sent, arriving):
+        arriving[:] = sent
+
+    def Irecv(self, piece, source):
+        self._arriving.append(piece)
+        return self
+
+    def Isend(self, piece, dest):
+        self.sizes.append(piece.nbytes)
+        self._sent.append(piece)
+        return self
+
+    def Wait(self):
+        for piece in self._arriving:
+            piece[...] = self._sent.pop(0)
+        self._arriving = []
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float32, np.dtype([("a", "<i4"), ("b", "<f8", 3)])])
+@pytest.mark.parametrize("row", [(), (3,), (2, 5)])
+def test_no_message_of_mpi_is_larger_than_a_piece(dtype, row, monkeypatch):
+    monkeypatch.setattr(ranks, "_PIECE_BYTES", 64)
+    wire = Wire()
+    group = MPIGroup(wire)
+    count = 25 * math.prod(row)
+    values = np.frombuffer(np.random.default_rng(0).bytes(count * np.dtype(dtype).itemsize), dtype)
+    values = values.reshape(25, *row)
+    assert values.nbytes > 64
+    for part in group.all_to_all([values, values]):
+        assert part.dtype == values.dtype
+        assert part.tobytes() == values.tobytes()
+        assert part.shape == values.shape
+    assert max(wire.sizes) <= 64
+    assert sum(wire.sizes) == values.nbytes
 
 
 @pytest.mark.mpi

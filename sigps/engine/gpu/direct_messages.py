@@ -90,28 +90,32 @@ class DirectMessages:
                 new[at : at + part.size] = part
                 at += part.size
             self._use(name, new)
-        self._end_move(larger, stays)
+        self._end_move(larger, int(stays.sum()))
 
-    def move(self, capacity: int, take: Callable[[], Mapping[str, Any]]) -> None:
-        """Move what was enqueued, but by those that found no capacity, and what has arrived to other arrays.
-
-        Args:
-            capacity: How many messages may be enqueued in these.
-            take: Gives them by name, as `direct_arrays` names them, as bytes; after what was enqueued has been copied.
-        """
+    def copy_enqueued(self) -> dict[str, Any]:
+        """Return copies of what was enqueued, but by those that found no capacity, by the names of arrays, as bytes."""
         import cupy
 
         stays = self._stays()
         none = cupy.zeros(0, dtype=cupy.uint8)
-        enqueued = {
+        return {
             name: cupy.concatenate([none, *self._parts(name, width, stays)])
             for name, width in self._widths().items()
         }
-        for name, new in take().items():
+
+    def move(self, capacity: int, enqueued: Mapping[str, Any], taken: Mapping[str, Any]) -> None:
+        """Move what was enqueued and what has arrived to other arrays.
+
+        Args:
+            capacity: How many messages may be enqueued in these.
+            enqueued: What `copy_enqueued` returned.
+            taken: The arrays by name, as `direct_arrays` names them, as bytes.
+        """
+        for name, new in taken.items():
             old = enqueued[name] if name in enqueued else self.array(name, np.uint8)
             new[: old.size] = old
             self._use(name, new)
-        self._end_move(capacity, stays)
+        self._end_move(capacity, enqueued["direct_kinds"].size)
 
     def _stays(self) -> Any:
         """Return which of the messages that were enqueued stay, [count], bool: not those of who found no capacity."""
@@ -140,8 +144,8 @@ class DirectMessages:
     def _arrived(self, name: str) -> Iterator[Any]:
         yield self.array(name, np.uint8)
 
-    def _end_move(self, capacity: int, stays: Any) -> None:
-        self.array("num_direct", np.uint64)[0] = int(stays.sum())
+    def _end_move(self, capacity: int, num_enqueued: int) -> None:
+        self.array("num_direct", np.uint64)[0] = num_enqueued
         self._lease["in"]["direct_capacity"] = capacity
 
     def _taken(self, count: int, what: str) -> dict[str, Any]:

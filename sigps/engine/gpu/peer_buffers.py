@@ -9,8 +9,9 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 
@@ -18,9 +19,10 @@ from sigps.device import peer_memory
 from sigps.device.cuda import check_fits
 from sigps.engine.exchange import Exchange
 from sigps.errors import DeviceError
-from sigps.graph.report import bytes_text
 
-__all__ = ["PeerBuffers", "give_back", "peer_buffers", "taken_buffers"]
+__all__ = ["PeerBuffers", "agreed", "give_back", "peer_buffers", "taken_buffers"]
+
+T = TypeVar("T")
 
 
 @dataclass(eq=False)
@@ -39,22 +41,32 @@ class PeerBuffers:
     idle: list[PeerBuffers] = field(default_factory=list, repr=False)
     _opened: list[peer_memory.Opened] = field(default_factory=list)
 
-    def make(self, num_bytes: int, exchange: Exchange) -> None:
-        """Give every rank at least so many bytes of its own. Collective; does nothing where all have them.
+    def make(self, num_bytes: int, exchange: Exchange, beside: Callable[[], T]) -> T:
+        """Give every rank at least so many bytes of its own, and return what it takes beside them. Collective.
+
+        Args:
+            num_bytes: The bytes.
+            exchange: The way to the other ranks.
+            beside: Takes what this rank has for itself, when it has those bytes; not collective.
 
         Raises:
-            DeviceError: On all ranks, if the GPU of one has no memory for them.
+            DeviceError: On all ranks, if the GPU of one has no memory for all of this.
         """
         has_enough = self.own is not None and self.own.nbytes >= num_bytes
         if not exchange.gather(np.array([not has_enough], dtype=np.int64)).any():
-            return
+            return agreed(beside, exchange)
         for buffer in self._opened:
             buffer.close()
         self._opened, self.addresses = [], []
         exchange.gather(np.zeros(1, dtype=np.int64))  # all have closed what is to be freed
         self.own = None
         gc.collect()  # a run that failed may still hold it
-        own = _allocated(num_bytes, exchange)
+
+        def take() -> tuple[Any, T]:
+            check_fits({"messages and work": num_bytes})
+            return peer_memory.allocate(num_bytes), beside()
+
+        own, taken = agreed(take, exchange)
         handles = exchange.gather(peer_memory.handle_of(own))
         self.own = own
         for rank in range(exchange.size):
@@ -63,24 +75,29 @@ class PeerBuffers:
                 continue
             self._opened.append(peer_memory.Opened(handles[rank]))
             self.addresses.append(self._opened[-1].address)
+        return taken
 
 
-def _allocated(num_bytes: int, exchange: Exchange) -> Any:
-    """Return a new buffer. Collective: where one rank has no memory for its own, no other has one."""
-    own = error = None
+def agreed(take: Callable[[], T], exchange: Exchange) -> T:
+    """Return what this rank takes. Collective: where one has no memory for it, no other has it.
+
+    Args:
+        take: Takes it, or raises; not collective.
+        exchange: The way to the other ranks.
+    """
+    taken = error = None
     try:
-        check_fits({"messages and work": num_bytes})
-        own = peer_memory.allocate(num_bytes)
+        taken = take()
     except Exception as found:
         error = found
     failed = np.flatnonzero(exchange.gather(np.array([error is not None], dtype=np.int64)))
     if failed.size:
-        own = None  # which the traceback would keep
+        taken = None  # which the traceback would keep
         raise error or DeviceError(
-            f"its GPU has no {bytes_text(num_bytes)} for what others write to: use more ranks, or transport='nccl'",
+            "its GPU has no memory for its part of this run: use more ranks, or transport='nccl'",
             rank=int(failed[0]),
         )
-    return own
+    return cast(T, taken)
 
 
 _known: dict[Any, PeerBuffers] = {}

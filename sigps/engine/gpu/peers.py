@@ -7,7 +7,8 @@ run the hosts exchange the addresses of arrays, in peer-mapped buffers (`peer_bu
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from sigps.engine.gpu.crossing import ARRIVES, fill_arrivals, name_ghosts
 from sigps.engine.gpu.engine import GpuEngine
 from sigps.engine.gpu.halo_layout import HaloLayout, lay_out_halo, slot_bounds
 from sigps.engine.gpu.memory_plan import direct_arrays
-from sigps.engine.gpu.peer_buffers import PeerBuffers, peer_buffers
+from sigps.engine.gpu.peer_buffers import PeerBuffers, agreed, peer_buffers
 from sigps.engine.gpu.rank_components import rank_components
 from sigps.engine.gpu.run_memory import RunMemory
 from sigps.engine.gpu.variant import Packing
@@ -31,6 +32,8 @@ from sigps.kernels.cuda.lease import CONTROL, FRONTIER_BITS, PEER, PUBLISHING, W
 from sigps.kernels.direction import FORCED, PULL
 
 __all__ = ["GpuPeerEngine"]
+
+T = TypeVar("T")
 
 _LONGEST_WAIT = 3600.0
 
@@ -70,9 +73,9 @@ class GpuPeerEngine(GpuEngine):
         graph, exchange = self._graph, self._exchange
         self._buffers = self._direct_buffers = self._given_buffers or peer_buffers(exchange)
 
-        def take(num_bytes: int) -> Any:
-            self._buffers.make(num_bytes, exchange)
-            return self._buffers.own
+        def take(num_bytes: int, beside: Callable[[], T]) -> tuple[Any, T]:
+            taken = self._buffers.make(num_bytes, exchange, beside)
+            return self._buffers.own, taken
 
         memory = RunMemory(
             self._variant.compiled,
@@ -257,18 +260,16 @@ class GpuPeerEngine(GpuEngine):
         ends = np.cumsum([-(-size // 256) * 256 for size in enqueued.values()]).tolist()
 
         def take() -> dict[str, Any]:
-            self._direct_buffers = peer_buffers(exchange, "direct messages")
-            self._direct_buffers.make(ends[-1], exchange)
-            check_fits({"direct messages": sum(arrays.values()) - sum(enqueued.values())})
-            begins = dict(zip(enqueued, [0, *ends], strict=False))
-            return {
-                name: self._direct_buffers.own[begins[name] : begins[name] + size]
-                if name in enqueued
-                else cupy.empty(size, dtype=cupy.uint8)
-                for name, size in arrays.items()
-            }
+            own = {name: size for name, size in arrays.items() if name not in enqueued}
+            check_fits({"direct messages": sum(own.values())})
+            return {name: cupy.empty(size, dtype=cupy.uint8) for name, size in own.items()}
 
-        memory.direct.move(capacity, take)
+        copies = agreed(memory.direct.copy_enqueued, exchange)  # before what they lie in may go
+        self._direct_buffers = peer_buffers(exchange, "direct messages")
+        taken = self._direct_buffers.make(ends[-1], exchange, take)
+        for (name, size), begin in zip(enqueued.items(), [0, *ends], strict=False):
+            taken[name] = self._direct_buffers.own[begin : begin + size]
+        memory.direct.move(capacity, copies, taken)
         self._fill_direct(memory)
         self.wait_for_hosts()
 

@@ -235,7 +235,8 @@ class Placement:
             return None
         forget_on_gpu(subgraph, self.gpu)
         wanted = bytes_wanted(stream, run_bytes=run_bytes, **counts)
-        free = make_room(_ALL if self.is_limited else wanted, self.gpu)
+        needed = bytes_wanted("always", run_bytes=run_bytes, **counts)
+        free = make_room(_ALL if self.is_limited else wanted, self.gpu, needed=needed)
         return choose_spilling(stream, free=free, is_limited=self.is_limited, run_bytes=run_bytes, **counts)
 
     def _packed_graph(self) -> StreamedGraph:
@@ -292,7 +293,7 @@ class Placement:
             run_bytes_now -= to_find if kept.numbering.has_sorted_ids else 0
             if not (self.is_limited or more or any(wanted)):
                 return self._with_heads(kept)
-            free = make_room(run_bytes_now + sum(wanted), gpu, besides=subgraph)
+            free = make_room(run_bytes_now + sum(wanted), gpu, subgraph, needed=run_bytes_now)
             free += kept.reverse_bytes if wanted[1] else 0  # which this run reads, too
             if run_bytes_now <= free:
                 kept.place_values(*_stays(wanted, free - run_bytes_now))
@@ -304,8 +305,8 @@ class Placement:
         needed += heads
         needed += run_bytes
         fills = self.is_limited or self.stream == "auto"
-        spare = (free := make_room(_ALL if fills else needed + sum(wanted), gpu)) - needed
-        if spare < 0:
+        free = make_room(_ALL if fills else needed + sum(wanted), gpu, needed=needed)
+        if (spare := free - needed) < 0:
             raise self._no_room(free, needed)
         stays = _stays(wanted, spare)
         spare -= sum(size for size, on_device in zip(wanted, stays, strict=True) if on_device)
@@ -340,7 +341,7 @@ class Placement:
     def _no_room(self, free: int, needed: int) -> DeviceError:
         return DeviceError(
             f"the GPU has {free:,} bytes for this run, which needs {needed:,} even with its edges packed on the "
-            "host. precision='single' takes less; earlier results have their fields on the GPU while they are held",
+            "host. precision='single' takes less, and arrays of Result.to_cupy() that are let go of leave more",
             rank=self.exchange.rank,
         )
 

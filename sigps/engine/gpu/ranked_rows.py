@@ -408,7 +408,7 @@ class GpuRankedEngine(GpuFollowingEngine):
         sizes = [n * key.itemsize, n * key.itemsize, n, listed, *of_numbers, facts]
         offsets = np.cumsum([0, *(-(-size // 256) * 256 for size in sizes)]).tolist()
         buffers = self._key_buffers
-        buffers.make(offsets[-1], exchange)
+        buffers.make(offsets[-1], exchange, lambda: None)
         kinds = (key, key, *(np.dtype(kind) for kind in (np.uint8, *3 * (np.uint32,))))
         self._all_keys, self._first_keys, self._all_sent, self._told, self._numbers, self._told_numbers = (
             array_at(buffers.own.data + at, size // kind.itemsize, kind)

@@ -55,7 +55,8 @@ class RunMemory:
         goes_by_edge: Whether a work item is an edge.
         num_peers: GPUs that write into each other's memory, this one too; 0 where none do.
         pulls_alone: Whether nothing is pushed.
-        take: Gives at least so many bytes that they can write to; None where there are none.
+        take: Gives at least so many bytes that they can write to, and what its second argument takes beside them, which
+            may raise: then all raise; None where there are none.
 
     Attributes:
         graph: The partition, on the device.
@@ -74,7 +75,7 @@ class RunMemory:
         goes_by_edge: bool = False,
         num_peers: int = 0,
         pulls_alone: bool = False,
-        take: Callable[[int], Any] | None = None,
+        take: Callable[[int, Callable[[], tuple[Any, Any]]], tuple[Any, tuple[Any, Any]]] | None = None,
     ) -> None:
         self._compiled, self.graph = compiled, graph
         self._cells: NDArray[np.uint8] = np.empty(0, np.uint8)
@@ -95,11 +96,15 @@ class RunMemory:
                 needed = {"messages and work": plan.nbytes, "state fields": plan.state_bytes}
                 check_fits({**needed, **template.to_commit})
             self._block, self._state_block = _taken(plan.nbytes, plan.state_bytes)
+            self._values = _pinned(plan)
         else:
-            self._block = take(plan.nbytes).data
-            check_fits({"state fields": plan.state_bytes})
-            (self._state_block,) = _taken(plan.state_bytes)
-        self._values = PinnedBlock(plan.host_bytes, "values on edges") if plan.host_bytes else None
+
+            def take_own() -> tuple[Any, Any]:
+                check_fits({"state fields": plan.state_bytes})
+                return *_taken(plan.state_bytes), _pinned(plan)
+
+            buffer, (self._state_block, self._values) = take(plan.nbytes, take_own)
+            self._block = buffer.data
         on_host = self._values.pointer.ptr if self._values is not None else 0
         self.lease = template.at(self._block.ptr, self._state_block.ptr, on_host)
         self._tables, placed = _on_device(params)
@@ -309,6 +314,10 @@ def _taken(*sizes: int) -> list[Any]:
 
     with cupy.cuda.Stream.null:
         return [cupy.cuda.alloc(max(1, num_bytes)) for num_bytes in sizes]
+
+
+def _pinned(plan: MemoryPlan) -> PinnedBlock | None:
+    return PinnedBlock(plan.host_bytes, "values on edges") if plan.host_bytes else None
 
 
 def _array(block: Any, plan: MemoryPlan, name: str, dtype: Any) -> Any:

@@ -214,7 +214,7 @@ class GpuSpec(EngineSpec):
         plan = plan_run(compiled, Sizes(num_owned, num_edges, num_edges // HUB_DEGREE, num_lids=num_lids))
         needed = laid_out_bytes + plan.nbytes + plan.state_bytes
         if free < needed:
-            free = make_room(needed, gpu)
+            free = make_room(needed, gpu, needed=0)  # it may run with its edges on the host
         return needed, free if limit is None else min(free, limit)
 
     def memory_of_rank(self, rank_on_host: int, ranks_here: int) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 from numpy.typing import NDArray
 from thread_group import ThreadGroup, run_ranks
 
+import sigps
+from sigps.apps import BFS
 from sigps.device import peer_memory
 from sigps.engine.gpu import peer_buffers as peer_windows
 from sigps.engine.gpu.peer_buffers import PeerBuffers, peer_buffers
@@ -61,7 +64,7 @@ def made(sizes: list[list[int]]) -> list[list[list[int]]]:
     def ask(group: ThreadGroup) -> list[list[int]]:
         windows, seen = PeerBuffers(), []
         for num_bytes in sizes[group.rank]:
-            windows.make(num_bytes, Meeting(group))  # type: ignore[arg-type]
+            windows.make(num_bytes, Meeting(group), lambda: None)  # type: ignore[arg-type]
             assert windows.own.nbytes >= num_bytes
             seen.append(list(windows.addresses))
         return seen
@@ -107,14 +110,104 @@ def test_what_does_not_fit_one_is_refused_by_all_and_room_may_come(monkeypatch: 
     def ask(group: ThreadGroup) -> list[int]:
         windows, meeting = PeerBuffers(), Meeting(group)
         with pytest.raises(DeviceError) as refused:
-            windows.make([10, 100, 10][group.rank], meeting)  # type: ignore[arg-type]
+            windows.make([10, 100, 10][group.rank], meeting, lambda: None)  # type: ignore[arg-type]
         assert (windows.own, windows.addresses) == (None, [])
         assert ("no room" in str(refused.value)) == (group.rank == 1)
-        windows.make(10, meeting)  # type: ignore[arg-type]
+        windows.make(10, meeting, lambda: None)  # type: ignore[arg-type]
         return windows.addresses
 
     assert [len(set(addresses)) for addresses in run_ranks(3, ask)] == [3, 3, 3]
     assert [what for what, _ in pretended.events].count("made") == 2 + 3
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_what_one_cannot_take_beside_is_refused_by_all(
+    is_there: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Pretended(monkeypatch)
+
+    def ask(group: ThreadGroup) -> str:
+        windows, meeting = PeerBuffers(), Meeting(group)
+
+        def take() -> str:
+            if group.rank == 1:
+                raise DeviceError("no room beside", rank=1)
+            return "taken"
+
+        if is_there:
+            assert windows.make(10, meeting, lambda: group.rank) == group.rank  # type: ignore[arg-type]
+        with pytest.raises(DeviceError) as refused:
+            windows.make(10, meeting, take)  # type: ignore[arg-type]
+        assert ("no room beside" in str(refused.value)) == (group.rank == 1)
+        assert (windows.own is not None) == is_there
+        return str(refused.value)
+
+    assert all("rank 1" in told for told in run_ranks(3, ask))
+
+
+def test_a_run_that_one_rank_has_no_room_for_is_refused_on_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    from host_peers import use_host_as_peers
+
+    from sigps.engine.gpu import run_memory
+
+    use_host_as_peers(monkeypatch, 2)
+    is_second = threading.local()
+
+    def check_fits(needed: dict[str, int]) -> None:
+        if getattr(is_second, "value", False) and "state fields" in needed:
+            raise DeviceError("no room for fields", rank=1)
+
+    monkeypatch.setattr(run_memory, "check_fits", check_fits)
+
+    def ask(group: ThreadGroup) -> str:
+        is_second.value = group.rank == 1
+        graph = sigps.generate("path", n=12, group=group)
+        with pytest.raises(DeviceError) as refused:
+            sigps.run(BFS(source=0), graph, device="cuda", transport="peer")
+        return str(refused.value)
+
+    first, second = run_ranks(2, ask)
+    assert "rank 1: its GPU has no memory" in first
+    assert "no room for fields" in second
+
+
+@pytest.mark.parametrize("what", ["copies", "arrays"])
+def test_direct_messages_that_one_rank_cannot_move_are_refused_by_all(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from host_gpu import use_host_as_gpu
+
+    from sigps.engine.gpu import peers
+
+    use_host_as_gpu(monkeypatch)
+    Pretended(monkeypatch)
+    monkeypatch.setattr(peers, "direct_arrays", lambda *given: {"direct_kinds": 10, "messages": 10})
+    monkeypatch.setattr(peers, "peer_buffers", lambda exchange, purpose: PeerBuffers())
+    place = threading.local()
+
+    def fail(failing: str) -> None:
+        if place.rank == 1 and failing == what:
+            raise DeviceError(f"no room for {what}", rank=1)
+
+    monkeypatch.setattr(peers, "check_fits", lambda needed: fail("arrays"))
+
+    def ask(group: ThreadGroup) -> str:
+        place.rank = group.rank
+        engine: Any = peers.GpuPeerEngine.__new__(peers.GpuPeerEngine)
+        engine._exchange, engine._variant = Meeting(group), SimpleNamespace(compiled=None)
+        direct = SimpleNamespace(
+            copy_enqueued=lambda: fail("copies"), _widths=dict, _stays=lambda: fail("copies")
+        )
+        direct.move = lambda capacity, take, *_: take()
+        engine._memory = SimpleNamespace(direct=direct)
+        engine._sum = lambda value: 3 * value
+        with pytest.raises(DeviceError) as refused:
+            engine._move_direct(10)
+        return str(refused.value)
+
+    found = run_ranks(3, ask)
+    assert [f"no room for {what}" in told for told in found] == [False, True, False]
+    assert all("rank 1" in told for told in found)
 
 
 def test_the_same_processes_find_what_they_had() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import weakref
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import sigps
-from sigps.apps import BFS, WCC
+from sigps.apps import BFS, WCC, OutDegree, PageRank
 
 pytest.importorskip("cuda.core")
 
@@ -65,6 +66,119 @@ def test_what_is_kept_twice_goes_with_both(monkeypatch: pytest.MonkeyPatch) -> N
     assert not kept
 
 
+class Counted:
+    """The memory that runs and results have of the device in one piece each, of so many bytes in all."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        import cupy
+        from host_gpu import Pointer
+
+        from sigps.device import cuda
+        from sigps.engine.gpu import placement, resident
+
+        self.num_bytes, self.most, self._arrays = 1 << 30, 0, weakref.WeakValueDictionary[int, Any]()
+
+        def alloc(size: int) -> Any:
+            memory = np.empty(size, np.uint8)
+            self._arrays[id(memory)] = memory
+            self.most = max(self.most, self.taken)
+            return Pointer(memory)
+
+        def free_bytes(wanted: int = 0) -> int:
+            return self.num_bytes - self.taken
+
+        monkeypatch.setattr(cupy.cuda, "alloc", alloc)
+        for module in (cuda, resident, placement):
+            monkeypatch.setattr(module, "free_bytes", free_bytes)
+
+    @property
+    def taken(self) -> int:
+        return sum(array.nbytes for array in self._arrays.values())
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
+    from host_gpu import use_host_as_gpu
+
+    use_host_as_gpu(monkeypatch)
+    return Counted(monkeypatch)
+
+
+def test_results_come_to_the_host_where_a_run_needs_their_room(counted: Counted) -> None:
+    graph = sigps.generate("rmat", scale=9)
+    expected = sigps.run(BFS(source=0), graph, device="cpu")
+    results = [sigps.run(BFS(source=0), graph, device="cuda") for _ in range(3)]
+    of_a_result = counted.taken // 3
+    assert of_a_result > 0
+    counted.num_bytes = counted.most  # of the last run: one more needs the room of one result
+    results.append(sigps.run(BFS(source=0), graph, device="cuda"))
+    assert counted.taken == 3 * of_a_result  # of four: the oldest has left
+    for found in results:
+        np.testing.assert_array_equal(np.asarray(found["level"]), np.asarray(expected["level"]))
+        assert_equal_ids(found["parent"], expected["parent"])
+        np.testing.assert_array_equal(np.asarray(found.to_cupy("level")), np.asarray(expected["level"]))
+
+
+def assert_equal_ids(found: Any, expected: Any) -> None:
+    np.testing.assert_array_equal(np.ma.getmaskarray(found), np.ma.getmaskarray(expected))
+    np.testing.assert_array_equal(found.filled(-1), expected.filled(-1))
+
+
+@pytest.mark.parametrize("program", [PageRank(iterations=3), OutDegree()])
+def test_results_make_room_for_runs_on_packed_edges(
+    program: sigps.Vertex, counted: Counted, tmp_path: Path
+) -> None:
+    sigps.generate("rmat", scale=9).save(tmp_path / "store", packed=True)
+    graph = sigps.load(tmp_path / "store")
+    field = program.declaration.states[0].name
+    expected = np.asarray(sigps.run(program, graph, device="cpu")[field])
+    given: Any = {"device": "cuda", "stream": "always"}
+    counted.num_bytes = 1
+    with pytest.raises(sigps.DeviceError, match="edges packed") as refused:
+        sigps.run(program, graph, **given)
+    counted.num_bytes = 1 << 30
+    results = [sigps.run(program, graph, **given) for _ in range(3)]
+    of_a_result = counted.taken // 3
+    (needed,) = re.findall(r"needs ([\d,]+)", str(refused.value))
+    counted.num_bytes = int(needed.replace(",", "")) + 2 * of_a_result
+    results.append(sigps.run(program, graph, **given))
+    assert counted.taken == 3 * of_a_result  # of four: the oldest has left
+    for found in results:
+        np.testing.assert_allclose(np.asarray(found[field]), expected, rtol=1e-12)
+
+
+def test_a_result_that_several_hold_leaves_once_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    import host_gpu
+
+    from sigps.engine.gpu import resident
+    from sigps.engine.gpu.device_fields import DeviceFields
+
+    host_gpu.use_host_as_gpu(monkeypatch)
+    values, order = np.arange(50, dtype=np.int32), np.arange(50, dtype=np.uint32)[::-1].copy()
+    values[7] = np.iinfo(np.int32).min
+    expected = values[order].astype(np.int64)
+    expected[values[order] == values[7]] = np.iinfo(np.int64).min
+    array = values.copy().view(host_gpu.Array)
+    is_there = weakref.ref(array)
+    one = DeviceFields(
+        host_gpu.GPU, {"parent": (array, np.dtype(np.int64))}, order.view(host_gpu.Array), {"parent"}
+    )
+    del array
+    one["parent"][3] = 99
+    other = one.again()
+    elsewhere = host_gpu.GPU.__class__(**{**vars(host_gpu.GPU), "ordinal": 1})
+    monkeypatch.setattr(resident, "free_bytes", lambda wanted=0: 10 * (is_there() is None))
+    assert resident.make_room(10, elsewhere) == 0
+    assert resident.make_room(10, host_gpu.GPU, needed=0) == 0
+    assert is_there() is not None
+    assert resident.make_room(10, host_gpu.GPU) == 10
+    assert one["parent"][3] == 99
+    for found in (other, one.again()):
+        np.testing.assert_array_equal(found["parent"], expected)
+        np.testing.assert_array_equal(found.none_of("parent"), expected == np.iinfo(np.int64).min)
+        np.testing.assert_array_equal(np.asarray(found.on_device("parent")), values[order])
+
+
 @pytest.mark.gpu
 def test_graphs_take_turns_where_one_fits() -> None:
     graphs = [sigps.generate("rmat", scale=16, seed=seed) for seed in (1, 2)]
@@ -75,6 +189,18 @@ def test_graphs_take_turns_where_one_fits() -> None:
             found = sigps.run(WCC(), graph, device="cuda", device_memory=num_bytes, stream="never")
             np.testing.assert_array_equal(np.asarray(found["component"]), components)
             del found
+
+
+@pytest.mark.gpu
+def test_results_of_many_runs_are_held_where_one_fits() -> None:
+    graph = sigps.generate("rmat", scale=16)
+    expected = sigps.run(WCC(), graph, device="cpu")["component"]
+    limit = 12 * graph.num_edges + (24 << 20)
+    given: Any = {"device": "cuda", "stream": "never", "device_memory": limit}
+    results = [sigps.run(WCC(), graph, **given) for _ in range(limit // (4 * graph.num_vertices) + 1)]
+    for found in results[::20]:
+        np.testing.assert_array_equal(np.asarray(found.to_cupy("component").get()), expected)
+        np.testing.assert_array_equal(np.asarray(found["component"]), expected)
 
 
 @pytest.mark.gpu
@@ -95,8 +221,6 @@ def test_pages_that_a_run_kept_make_room_for_rows(tmp_path: Path) -> None:
 
 def least_memory(graph: sigps.Graph) -> int:
     """Return what a run says that it takes with its edges on the host, and its answer."""
-    import re
-
     with pytest.raises(sigps.DeviceError) as caught:
         sigps.run(WCC(), graph, device="cuda", device_memory="1MB", stream="always")
     found = re.search(r"needs ([\d,]+)", str(caught.value))
