@@ -12,6 +12,7 @@ import pytest
 from sigps.device import transfers
 from sigps.device.answer_memory import AnswerMemory
 from sigps.device.transfers import bring, copy_within, fill_with
+from sigps.engine.gpu import device_fields
 from sigps.engine.gpu.columns import write_cast
 from sigps.engine.gpu.device_fields import DeviceFields
 
@@ -108,6 +109,28 @@ def test_which_ids_are_none_is_found_while_they_cross(
             assert fields[name].dtype == np.int64
             np.testing.assert_array_equal(fields[name], expected)
         np.testing.assert_array_equal(fields["level"], values[order])
+
+
+def test_a_device_without_room_leaves_the_order_to_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*of: Any, **more: Any) -> None:
+        raise MemoryError("out of memory")
+
+    monkeypatch.setattr(device_fields, "take_rows", refuse)
+    monkeypatch.setattr(device_fields, "take_ids", refuse)
+    least = np.iinfo(np.int32).min
+    values, order = np.array([3, least, 5, 7], np.int32), np.array([2, 1, 0], np.uint32)
+    rows = np.arange(8.0).reshape(4, 2)
+    fields = DeviceFields(
+        host_gpu.GPU,
+        {"parent": (on_device(values), np.dtype(np.int64)), "place": (on_device(rows), np.dtype(np.float64))},
+        on_device(order),
+        {"parent"},
+    )
+    with pytest.raises(MemoryError):
+        fields.on_device("place")
+    assert fields["place"].tolist() == [[4.0, 5.0], [2.0, 3.0], [0.0, 1.0]]
+    assert fields["parent"].tolist() == [5, np.iinfo(np.int64).min, 3]
+    assert fields.none_of("parent").tolist() == [False, True, False]
 
 
 def test_copy_engines_write_to_the_pages_of_an_earlier_answer(monkeypatch: pytest.MonkeyPatch) -> None:

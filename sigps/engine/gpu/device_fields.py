@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.account import spent_on
+from sigps.device.answer_memory import Page
 from sigps.device.cuda import Gpu
 from sigps.device.transfers import bring, page_for
 from sigps.engine.gpu.columns import write_cast, write_ids
@@ -50,11 +51,8 @@ class DeviceFields(Mapping[str, NDArray[Any]]):
         return self._brought[name]
 
     def _bring(self, name: str) -> NDArray[Any]:
-        """Bring a field, and where it is None. Ids get wider on the device where copy engines can write them as such.
-
-        The host takes 2 ms to make 4 million numbers wide; twice the bytes take 0.3 to cross (NVIDIA H200).
-        """
-        gpu, places = self._held.gpu, self._held.places
+        """Bring a field, and where it is None; in its order by the host, where the device has no room for that."""
+        places = self._held.places
         kept, dtype = places.arrays[name], self._dtypes[name].base
         page, masks = page_for(places.shape_of(kept), dtype), []
         if name in self._optional:
@@ -62,9 +60,27 @@ class DeviceFields(Mapping[str, NDArray[Any]]):
             self._none[name] = masks[0].array
         changes = bool(masks) or kept.dtype != dtype
         write: Callable[..., None] = write_ids if masks else write_cast if changes else np.copyto
-        if places.is_on_host:
-            write(page.array, kept[places.order], *[mask.array for mask in masks])
-            return page.array
+        if not places.is_on_host:
+            try:
+                return self._bring_ordered(name, places, page, masks, write)
+            except MemoryError:
+                self._held.leave_gpu()
+                places = self._held.places
+        write(page.array, places.arrays[name][places.order], *[mask.array for mask in masks])
+        return page.array
+
+    def _bring_ordered(
+        self, name: str, places: _Places, page: Page, masks: list[Page], write: Callable[..., None]
+    ) -> NDArray[Any]:
+        """Bring a field that the device puts in order. Ids get wider there where copy engines can write them as such.
+
+        The host takes 2 ms to make 4 million numbers wide; twice the bytes take 0.3 to cross (NVIDIA H200).
+
+        Raises:
+            MemoryError: If the device has no room for it.
+        """
+        gpu, kept, dtype = self._held.gpu, places.arrays[name], page.array.dtype
+        changes = bool(masks) or kept.dtype != dtype
         if changes and page.is_pinned and dtype == np.int64 and kept.dtype.kind == "i":
             with kept.device:
                 rows, order = (kept[places.order], None) if places.is_slice else (kept, places.order)
