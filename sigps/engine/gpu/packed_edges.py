@@ -18,13 +18,14 @@ from sigps.account import spent_on
 from sigps.device.cuda import Gpu, Kernel, Module, check_fits
 from sigps.device.host_block import HostBlock
 from sigps.engine.gpu.packed_places import (
-    NUM_HEADS,
+    MOST_HEADS,
     KeyTables,
     LidsOfRows,
     PlacesInPages,
     arcs_of_spans,
     bytes_of_heads,
     first_words,
+    head_rows,
     key_tables,
     lids_of_rows,
     list_bytes,
@@ -148,6 +149,7 @@ class PackedEdges:
         self._damaged = cupy.full(1, NO_PAGE, dtype=cupy.uint32)
         self._scratch_words = functools.partial(scratch_words, packed, places, column, num_resident)
         self._heads: Any = None
+        self._head_rows = np.zeros(MOST_HEADS, dtype=np.uint32)
 
     def _pin(self, rank: int) -> None:
         """Pin the pages of the host, as long as this is there."""
@@ -234,9 +236,9 @@ class PackedEdges:
 
         if self._heads is not None:
             return
-        num_rows = self._edges.rows.offsets.size - 1
-        check_fits({"heads of rows": bytes_of_heads(num_rows)})
-        heads = cupy.empty(max(1, num_rows) * NUM_HEADS, dtype=cupy.uint32)
+        check_fits({"heads of rows": bytes_of_heads(self._edges.rows)})
+        self._head_rows = head_rows(self._edges.rows)
+        heads = cupy.empty(max(1, int(self._head_rows.sum(dtype=np.int64))), dtype=cupy.uint32)
         given, own = self.reader(gpu.num_sms)
         given = given, degrees, gids, cupy.zeros(1, dtype=cupy.uint32), heads
         with self.feeding():
@@ -325,7 +327,7 @@ class PackedEdges:
         filled["page_words"], filled["group_words"], _ = scratch
         filled["num_span_tables"], filled["span_places"] = tables.count, tables.places
         filled["num_chains"] = chains
-        filled["num_rows"] = self._edges.rows.offsets.size - 1
+        filled["num_rows"], filled["head_rows"] = self._edges.rows.offsets.size - 1, self._head_rows
         packed, local_of = self._edges.rows.packed, self._edges.local_of
         filled["num_targets"] = packed.num_vertices if local_of is None else local_of.size
         filled["first_row"] = packed.first_row

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +18,8 @@ from sigps.graph.packing.unpacker import PackedRows
 __all__ = [
     "COLUMN_HEADER_WORDS",
     "HEADER_WORDS",
+    "MOST_HEADS",
     "MOST_SLOTS_BYTES",
-    "NUM_HEADS",
     "KeyTables",
     "LidsOfRows",
     "PlacesInPages",
@@ -27,10 +28,12 @@ __all__ = [
     "bytes_of_heads",
     "first_words",
     "front_words",
+    "head_rows",
     "inbox_words",
     "key_tables",
     "lids_of_rows",
     "list_bytes",
+    "most_heads",
     "num_chunks",
     "order_of_chains",
     "places_in_pages",
@@ -39,8 +42,10 @@ __all__ = [
     "walk_bytes",
 ]
 
-NUM_HEADS = 4
-"""Of each row so many targets are on the device, where a pull may stop early."""
+NUM_HEADS, MOST_HEADS = 4, 8
+"""Of each row so many targets are on the device, where a pull may stop early; of rows by degree as many as a row has,
+up to the second. BFS on R-MAT 21, from a frontier of 0.6 % of all vertices, with 38 % of all edges: 5.7 and 0.5 % of
+all rows are read."""
 
 HEADER_WORDS, COLUMN_HEADER_WORDS = 8, 4
 _CHUNK = 1024
@@ -323,10 +328,32 @@ def _spans(paged: PagedRows) -> NDArray[np.bool_]:
     return np.array([len(chain) > 1 for chain in paged.chains], dtype=np.bool_)
 
 
-def bytes_of_heads(num_rows: int) -> int:
-    """Return what the heads of rows take on the device.
+def head_rows(rows: PagedRows) -> NDArray[np.uint32]:
+    """Return how many of the first rows have a first head, a second, and so on: [MOST_HEADS]; O(rows), once."""
+    num_rows = rows.offsets.size - 1
+    if not rows.is_descending:
+        return np.repeat(np.array([num_rows, 0], np.uint32), (NUM_HEADS, MOST_HEADS - NUM_HEADS))
 
-    >>> bytes_of_heads(1000)
-    16000
+    def has(row: int) -> int:
+        return -int(rows.offsets[row + 1] - rows.offsets[row])
+
+    counts = [bisect.bisect_right(range(num_rows), -1 - k, key=has) for k in range(MOST_HEADS)]
+    return np.array(counts, np.uint32)
+
+
+def bytes_of_heads(rows: PagedRows) -> int:
+    """Return what the heads of rows take on the device."""
+    return 4 * int(head_rows(rows).sum(dtype=np.int64))
+
+
+def most_heads(table: PageTable, *, by_degree: bool) -> int:
+    """Return how many heads rows have at most; where they are by degree, little more than there are.
+
+    Args:
+        table: Where the rows are.
+        by_degree: Whether the rows of a page have about as many arcs each.
     """
-    return 4 * NUM_HEADS * num_rows
+    rows = np.diff(table.end_rows.astype(np.int64), prepend=0)
+    if not by_degree:
+        return NUM_HEADS * int(rows.sum())
+    return int(np.minimum(np.diff(table.arcs.astype(np.int64)), MOST_HEADS * np.maximum(rows, 1)).sum())

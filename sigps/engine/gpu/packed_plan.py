@@ -8,7 +8,7 @@ import numpy as np
 
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
 from sigps.engine.gpu.memory_plan import bytes_to_find, direct_bytes
-from sigps.engine.gpu.packed_places import bytes_of_heads, inbox_words, key_tables, list_bytes, walk_bytes
+from sigps.engine.gpu.packed_places import inbox_words, key_tables, list_bytes, most_heads, walk_bytes
 from sigps.engine.gpu.streamed_graph import BYTES_OF_VERTEX
 from sigps.graph.packing.table import chains
 from sigps.graph.packing.unpacker import PackedRows
@@ -28,6 +28,7 @@ def bytes_beside_packed(
     pushes: bool,
     is_part: bool = False,
     has_heads: bool,
+    is_descending: bool = False,
     num_blocks: int,
     has_ids: bool = False,
 ) -> dict[str, int]:
@@ -41,6 +42,7 @@ def bytes_beside_packed(
         pushes: Whether rows are read one by one.
         is_part: Whether they are those of one of several ranks, to which messages cross.
         has_heads: Whether pulls that may stop early look at heads of rows.
+        is_descending: Whether no row has more arcs than the one before it.
         num_blocks: Blocks that unpack pages side by side.
         has_ids: Whether ids that compute() sees are kept beside the numbers of vertices.
     """
@@ -97,4 +99,4 @@ def bytes_beside_packed(
         tables = key_tables(max(spanning, default=0), len(spanning), num_blocks, _MOST_OF_KEY)
         found["tables"] = tables.num_bytes(_MOST_OF_KEY)
     has_heads &= stops_early and not program.reads_edges
-    return found | ({"heads": bytes_of_heads(num_rows)} if has_heads else {})
+    return found | ({"heads": 4 * most_heads(table, by_degree=is_descending)} if has_heads else {})

@@ -286,7 +286,7 @@ class Placement:
             arcs, an_entry = arcs_of_spans(edges.rows), sum(key_bytes(compiled))
             tables = key_tables(int(arcs.max(initial=0)), arcs.size, num_blocks, an_entry)
             run_bytes += tables.num_bytes(an_entry)
-        heads = bytes_of_heads(edges.rows.offsets.size - 1) if self.has_heads else 0
+        heads = bytes_of_heads(edges.rows) if self.has_heads else 0
         if isinstance(kept, PackedGraph) and (kept.column, kept.host_bytes) == (self.column, self.host_bytes):
             more = 0 if kept.packed.has_heads else heads
             run_bytes_now = run_bytes + kept.packed.scratch_bytes(num_blocks, slots_bytes) + more

@@ -421,6 +421,7 @@ class StreamingGpuSpec(GpuSpec):
             pushes=goes_by_rows and not graph.directed,
             is_part=is_part,
             has_heads=searches,
+            is_descending=is_by_degree and not graph.directed,
             num_blocks=_NUM_SMS * shape_over_packed(program).blocks_per_sm,
             has_ids=is_part or is_by_degree or (graph.ids.kind != "strings" and not graph.ids.is_identity),
         )

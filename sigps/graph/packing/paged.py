@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ from sigps.graph.packing.table import chains
 from sigps.graph.packing.unpacker import PackedRows, row_offsets
 
 __all__ = ["PagedRows"]
+
+_AT_ONCE = 1 << 20
 
 
 class PagedRows:
@@ -40,6 +43,15 @@ class PagedRows:
         self.chains = list(chains(table)) if table.num_pages else []
         firsts = [int(table.first_rows[chain[0]]) for chain in self.chains]
         self.first_rows = np.array([*firsts, self.offsets.size - 1], dtype=np.int64)
+
+    @functools.cached_property
+    def is_descending(self) -> bool:
+        """Whether no row has more arcs than the one before it; O(rows)."""
+        for first in range(0, self.offsets.size - 2, _AT_ONCE):
+            degrees = np.diff(self.offsets[first : first + _AT_ONCE + 2])
+            if (degrees[1:] > degrees[:-1]).any():
+                return False
+        return True
 
     @property
     def most_arcs(self) -> int:

@@ -15,7 +15,7 @@
 #if SIGPS_HEADS
 namespace sigps {
 
-constexpr uint32_t NUM_HEADS = 4;
+constexpr uint32_t HEADS_AT_ONCE = 4;
 
 // What it costs to read a row where it lies, beside its arcs: as much as to
 // copy so many arcs, by an estimate.
@@ -27,26 +27,34 @@ __device__ inline Inbox look_at_heads(const Lease &lease,
                                       const NextSuperstep &now,
                                       const Outbox &outbox, uint32_t v) {
   Occasion when{lease.in, now.superstep, v};
-  uint4 heads = reinterpret_cast<const uint4 *>(lease.packed.heads)[v];
-  uint32_t sources[NUM_HEADS] = {heads.x, heads.y, heads.z, heads.w};
-  bool sent[NUM_HEADS];
-#pragma unroll
-  for (uint32_t k = 0; k < NUM_HEADS; k++)
-    sent[k] = sources[k] != packed::NO_TARGET &&
-              (FILTER == SENDERS_ALL || has_sent(outbox, sources[k]));
+  const PackedRows &rows = lease.packed;
+  const uint32_t *heads = rows.heads + packed::first_head(rows, v);
+  uint32_t count = packed::num_heads(rows, v);
   Inbox inbox = empty_inbox();
+  for (uint32_t first = 0; first < count && !inbox.has;
+       first += HEADS_AT_ONCE) {
+    uint32_t sources[HEADS_AT_ONCE];
+    bool sent[HEADS_AT_ONCE];
 #pragma unroll
-  for (uint32_t k = 0; k < NUM_HEADS; k++) {
-    if (inbox.has || !sent[k])
-      continue;
-    Record record;
-    if (HAS_RECORD)
-      record = record_of(outbox, sources[k]);
-    Slots value;
-    if (when.passes(sigps_deliver(&lease.in, now.superstep - 1, &record,
-                                  sources[k], v, 0, &value),
-                    sources[k]))
-      put(inbox, value, when);
+    for (uint32_t k = 0; k < HEADS_AT_ONCE; k++)
+      sources[k] = first + k < count ? heads[first + k] : packed::NO_TARGET;
+#pragma unroll
+    for (uint32_t k = 0; k < HEADS_AT_ONCE; k++)
+      sent[k] = sources[k] != packed::NO_TARGET &&
+                (FILTER == SENDERS_ALL || has_sent(outbox, sources[k]));
+#pragma unroll
+    for (uint32_t k = 0; k < HEADS_AT_ONCE; k++) {
+      if (inbox.has || !sent[k])
+        continue;
+      Record record;
+      if (HAS_RECORD)
+        record = record_of(outbox, sources[k]);
+      Slots value;
+      if (when.passes(sigps_deliver(&lease.in, now.superstep - 1, &record,
+                                    sources[k], v, 0, &value),
+                      sources[k]))
+        put(inbox, value, when);
+    }
   }
   return inbox;
 }
@@ -68,7 +76,7 @@ gather_heads(const Lease &lease, const NextSuperstep &now, const Outbox &outbox,
     Inbox inbox = empty_inbox();
     if (degree > 0)
       inbox = look_at_heads<FILTER>(lease, now, outbox, v);
-    bool wants = degree > NUM_HEADS && !inbox.has;
+    bool wants = !inbox.has && degree > packed::num_heads(rows, v);
     bool runs =
         !wants && (inbox.has ? status != RETIRED : is_mine && status == ACTIVE);
     bool sends = run_vertices(lease, now, runs, v, status, inbox, counted);

@@ -10,20 +10,22 @@ using namespace sigps;
 
 namespace {
 
-constexpr uint32_t NUM_HEADS = 4, NO_HEAD = 0xffffffff;
+using packed::MOST_HEADS;
+
+constexpr uint32_t NO_HEAD = 0xffffffff;
 constexpr uint64_t NOTHING = ~0ull; // comes behind all
 
 // The smallest so far of those that a lane saw, ascending: a gid, and a target.
 struct Smallest {
-  uint64_t keys[NUM_HEADS];
+  uint64_t keys[MOST_HEADS];
 
   __device__ void clear() {
-    for (uint32_t k = 0; k < NUM_HEADS; k++)
+    for (uint32_t k = 0; k < MOST_HEADS; k++)
       keys[k] = NOTHING;
   }
 
   __device__ void take(uint64_t key) {
-    for (uint32_t k = 0; k < NUM_HEADS; k++)
+    for (uint32_t k = 0; k < MOST_HEADS; k++)
       if (key < keys[k]) {
         uint64_t larger = keys[k];
         keys[k] = key;
@@ -33,9 +35,9 @@ struct Smallest {
 
   __device__ uint64_t take_first() {
     uint64_t first = keys[0];
-    for (uint32_t k = 0; k + 1 < NUM_HEADS; k++)
+    for (uint32_t k = 0; k + 1 < MOST_HEADS; k++)
       keys[k] = keys[k + 1];
-    keys[NUM_HEADS - 1] = NOTHING;
+    keys[MOST_HEADS - 1] = NOTHING;
     return first;
   }
 };
@@ -54,8 +56,11 @@ __device__ inline void take_all(const PackedRows &rows,
 }
 
 // Writes a row's heads; by a warp, each lane of which saw some.
-__device__ inline void write_heads(Smallest &smallest, uint32_t *heads) {
-  for (uint32_t k = 0; k < NUM_HEADS; k++) {
+__device__ inline void write_heads(const PackedRows &rows, uint32_t row,
+                                   Smallest &smallest, uint32_t *heads) {
+  uint32_t count = packed::num_heads(rows, row);
+  heads += packed::first_head(rows, row);
+  for (uint32_t k = 0; k < count; k++) {
     uint64_t least = smallest.keys[0];
     for (uint32_t step = 16; step > 0; step /= 2) {
       uint64_t other = __shfl_xor_sync(packed::WHOLE_WARP, least, step);
@@ -74,7 +79,7 @@ __device__ inline void write_heads(Smallest &smallest, uint32_t *heads) {
 //   degrees: [num_rows or more]
 //   gids:    [num_targets]
 //   next:    [1]                0: what chain comes next
-//   heads:   [num_rows, NUM_HEADS]
+//   heads:   [heads of all rows]
 extern "C" __global__ void __launch_bounds__(SIGPS_THREADS)
     find_heads_block_mapped(const __grid_constant__ PackedRows rows,
                             const uint32_t *degrees, const uint32_t *gids,
@@ -103,13 +108,13 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS)
       if (page + 1 < end_page)
         continue;
       if (spans && threadIdx.x < 32)
-        write_heads(smallest, heads + uint64_t(first) * NUM_HEADS);
+        write_heads(rows, first, smallest, heads);
       for (uint32_t v = first + spans + threadIdx.x / 32;
            v < rows.first_rows[end_page]; v += blockDim.x / 32) {
         packed::Part part = {v, rows.parts[v], rows.first_gaps[v], degrees[v]};
         smallest.clear();
         take_all(rows, open, part, gids, smallest);
-        write_heads(smallest, heads + uint64_t(v) * NUM_HEADS);
+        write_heads(rows, v, smallest, heads);
       }
     }
     __syncthreads(); // all are done with the page, and with `drawn`

@@ -28,8 +28,9 @@
 //                                  stand behind it, and their header and table
 //                                  in its front; null: all are 1
 //   chains_of:   [num_rows / 32 rounded up]  the chain of each 32nd row
-//   heads:       [num_rows, 4]     a row's targets of the smallest gids, these
-//                                  ascending; null where no pull stops early
+//   heads:       a row's targets of the smallest gids, these ascending, as many
+//                as num_heads() says, from first_head() on; null where no pull
+//                stops early
 //   scratch:     [blocks, scratch_words]: a page, its groups, and room for
 //                whoever reads it
 //   stamps:      [num_chains]      when something of a chain was read last
@@ -122,9 +123,29 @@ struct PackedRows {
   uint32_t num_targets; // what targets must be below
   uint32_t first_row;
   uint32_t num_loads, num_slots, num_span_tables;
+  uint32_t head_rows[8]; // the first so many rows have a first head, a second
 };
 
 namespace packed {
+
+constexpr uint32_t MOST_HEADS = 8;
+
+__device__ inline uint32_t num_heads(const PackedRows &rows, uint32_t row) {
+  uint32_t count = 0;
+#pragma unroll
+  for (uint32_t k = 0; k < MOST_HEADS; k++)
+    count += row < rows.head_rows[k];
+  return count;
+}
+
+// Where those of a row begin: behind all that rows before it have.
+__device__ inline uint64_t first_head(const PackedRows &rows, uint32_t row) {
+  uint64_t before = 0;
+#pragma unroll
+  for (uint32_t k = 0; k < MOST_HEADS; k++)
+    before += row < rows.head_rows[k] ? row : rows.head_rows[k];
+  return before;
+}
 
 constexpr uint32_t WHOLE_WARP = 0xffffffff;
 constexpr uint32_t CHUNK = 1024, CODE_WORDS = 8;

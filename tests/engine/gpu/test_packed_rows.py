@@ -12,9 +12,11 @@ from plain_pages import read_rows
 from sigps.compiler.cuda.compile import c_type
 from sigps.engine.gpu.packed_edges import NO_PAGE
 from sigps.engine.gpu.packed_places import (
-    NUM_HEADS,
+    MOST_HEADS,
+    bytes_of_heads,
     first_words,
     front_words,
+    head_rows,
     order_of_chains,
     places_in_pages,
 )
@@ -182,24 +184,29 @@ def test_columns_are_unpacked_with_rows(name: str, values: str) -> None:
         np.testing.assert_array_equal(found, column)
 
 
+@pytest.mark.parametrize("descends", [False, True])
 @pytest.mark.parametrize("name", DEGREES)
-def test_heads_are_the_targets_with_the_smallest_gids(name: str) -> None:
-    paged = packed_rows(DEGREES[name], 40.0, 1200 if name == "spanning" else 1 << 18, len(name))
+def test_heads_are_the_targets_with_the_smallest_gids(name: str, descends: bool) -> None:
+    of_rows = np.sort(DEGREES[name])[::-1] if descends else np.append(DEGREES[name], 9)
+    paged = packed_rows(of_rows, 40.0, 1200 if name == "spanning" else 1 << 18, len(name))
     given, damaged, _ = reader(paged, 0, paged.packed.words.copy())
     degrees = np.diff(paged.offsets).astype(np.uint32)
     gids = np.random.default_rng(5).permutation(NUM_VERTICES).astype(np.uint32)
-    heads = np.zeros((degrees.size, NUM_HEADS), np.uint32)
+    counts = np.minimum(degrees, MOST_HEADS) if descends else np.full(degrees.size, 4)
+    given["rows"]["head_rows"] = head_rows(paged)
+    assert bytes_of_heads(paged) == 4 * counts.sum()
+    heads = np.zeros(counts.sum(), np.uint32)
     kernel = host_kernels("heads", {})["find_heads_block_mapped"]
     kernel.launch(1, 64, (given["rows"], degrees, gids, np.zeros(1, np.uint32), heads))
     assert damaged[0] == NO_PAGE
     targets = np.split(np.array(expected(paged), np.int64), paged.offsets[1:-1].astype(int))
-    for row, own in enumerate(targets):
+    for own, mine in zip(targets, np.split(heads, np.cumsum(counts)[:-1]), strict=True):
         smallest = sorted(gids[own].tolist())
-        found = [gids[head] for head in heads[row].tolist() if head != NO_PAGE]
+        found = [gids[head] for head in mine.tolist() if head != NO_PAGE]
         assert found == sorted(found)
         distinct = sorted(set(smallest))
         assert set(found) == set(distinct[: len(set(found))])
-        assert len(found) == NUM_HEADS or set(found) == set(distinct)
+        assert len(found) == mine.size or set(found) == set(distinct)
 
 
 def test_pages_on_the_device_are_taken_between_others() -> None:

@@ -19,8 +19,10 @@ from sigps.engine.gpu.packed_places import (
     MOST_SLOTS_BYTES,
     NUM_HEADS,
     arcs_of_spans,
+    bytes_of_heads,
     first_words,
     front_words,
+    head_rows,
     key_tables,
     lids_of_rows,
     order_of_chains,
@@ -137,10 +139,14 @@ def library(
     return library_of([*parts, run], macros | ({"SIGPS_COLUMN": column} if column else {}))
 
 
-def drawn(num_rows: int, page_arcs: int, column: Any, rng: np.random.Generator) -> tuple[Any, list[Any], Any]:
+def drawn(
+    num_rows: int, page_arcs: int, column: Any, rng: np.random.Generator, *, descends: bool = False
+) -> tuple[Any, list[Any], Any]:
     """Return packed rows of very different lengths, their targets, and what the column has for each."""
     degrees = (rng.zipf(1.6, num_rows) - 1).clip(0, num_rows)
     degrees[0], degrees[num_rows // 2] = num_rows - 3, min(num_rows, 1300)
+    if descends:
+        degrees = np.sort(degrees)[::-1]
     rows = [np.sort(rng.integers(0, num_rows, degree)) for degree in degrees.tolist()]
     offsets = np.cumsum([0, *degrees.tolist()]).astype(np.uint64)
     values = None if column is None else (rng.integers(0, 200, int(offsets[-1]))).astype(column)
@@ -191,7 +197,7 @@ def structure(
         "wanted_arcs": np.zeros(chains, np.uint32),
         "damaged": np.array([NO_PAGE], np.uint32),
         "num_read": np.zeros(2, np.uint64),
-        "heads": np.zeros((num_rows, NUM_HEADS), np.uint32),
+        "heads": np.zeros(bytes_of_heads(paged) // 4, np.uint32),
         "on_host": np.append(words[begin:], np.zeros(1, np.uint32)),
     }
     if column is not None:
@@ -206,6 +212,7 @@ def structure(
     filled["num_resident"], filled["scratch_words"] = begin, sum(scratch)
     filled["page_words"], filled["group_words"], _ = scratch
     filled["num_chains"], filled["num_rows"], filled["num_targets"] = chains, num_rows, num_rows
+    filled["head_rows"] = head_rows(paged)
     return filled, arrays
 
 
@@ -253,10 +260,12 @@ def drawn_pull(
     sender_filter: int,
     record: int | None = None,
     words: int = 1,
+    *,
+    descends: bool = False,
 ) -> Pull:
     """Draw rows, senders and their records, which are all the same where one is given; messages have so many words."""
     rng = np.random.default_rng(num_rows + page_arcs)
-    made, rows, values = drawn(num_rows, page_arcs, column, rng)
+    made, rows, values = drawn(num_rows, page_arcs, column, rng, descends=descends)
     num_owned = num_rows + 45
     packed, arrays = structure(
         made, None if column is None else "weight", made[0].packed.table.num_pages // 3, 8 * words
@@ -301,6 +310,7 @@ COLUMNS = [(None, ALL_SENT, SOME_SENT), (np.float64, SOME_SENT, ALL_SENT), (np.u
         ("pages", np.float64, 1),
         ("pages", np.uint8, MOST_SLOTS_BYTES // 8),
         ("heads", None, 1),
+        ("heads by degree", None, 1),
         ("push", None, 1),
         ("push", np.uint8, 1),
     ],
@@ -312,7 +322,10 @@ def test_messages_are_those_of_a_walk_along_all_edges(
     num_rows: int, page_arcs: int, way: str, sender_filter: int, column: Any, words: int
 ) -> None:
     """Rows that span pages, and of 9,000 edges one that warps share. Where heads decide, records are equal."""
-    pull = drawn_pull(num_rows, page_arcs, column, sender_filter, 21 if way == "heads" else None, words)
+    record, descends = 21 if way.startswith("heads") else None, way == "heads by degree"
+    way = way.split()[0]
+    pull = drawn_pull(num_rows, page_arcs, column, sender_filter, record, words, descends=descends)
+    assert pull.paged.is_descending == descends
     degrees, has_sent, records, status, found, arrays = (
         *(pull.degrees, pull.has_sent, pull.records, pull.status),
         *(pull.found, pull.arrays),
@@ -485,7 +498,8 @@ def test_a_part_of_the_rows_reads_records_by_local_ids(num_rows: int, page_arcs:
         given = packed, degrees, gids, np.zeros(1, np.uint32), arrays["heads"]
         macros = {"SIGPS_PACKED": str(Packing.PART.value)}
         host_kernels("heads", macros)["find_heads_block_mapped"].launch(1, THREADS, given)
-        for row, heads in zip(own, arrays["heads"].tolist(), strict=True):
+        assert not paged.is_descending
+        for row, heads in zip(own, arrays["heads"].reshape(num_own, NUM_HEADS).tolist(), strict=True):
             smallest = [local[end] for end in np.unique(row)[:NUM_HEADS].tolist()]
             named = list(dict.fromkeys(head for head in heads if head != NO_PAGE))
             assert named == smallest[: len(named)]
