@@ -432,7 +432,7 @@ class PackedGraph(StreamedGraph):
         self.walked: StoredRows = StoredRows(edges)
         self._stays = True, True
 
-    def place_values(self, values: bool, reverse: bool, crossing: CrossingEdges | None = None) -> None:
+    def place_values(self, values: bool, reverse: bool, *, crossing: CrossingEdges | None = None) -> None:
         """Say of the next run whether values on edges, and where those of other ends lie, stay on the device.
 
         Args:

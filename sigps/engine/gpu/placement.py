@@ -301,7 +301,7 @@ class Placement:
             free = make_room(run_bytes_now + sum(wanted), gpu, subgraph, needed=run_bytes_now)
             free += kept.reverse_bytes if wanted[1] else 0  # which this run reads, too
             if run_bytes_now <= free:
-                kept.place_values(*_stays(wanted, free - run_bytes_now), crossing)
+                kept.place_values(*_stays(wanted, free - run_bytes_now), crossing=crossing)
                 return self._with_heads(kept)
         kept = None
         known.pop(PACKED, None)
@@ -319,7 +319,7 @@ class Placement:
         limits: dict[str, Any] = {"places": places, "host_bytes": self.host_bytes, "rank": self.exchange.rank}
         made = PackedGraph(subgraph, gpu, resident_bytes, self.column, **limits)
         known[PACKED] = made
-        made.place_values(*stays, crossing)
+        made.place_values(*stays, crossing=crossing)
         return self._with_heads(made)
 
     def _crossing_edges(self) -> CrossingEdges | None:

@@ -38,7 +38,7 @@ class CrossingEdges:
 
     @property
     def num_ranks(self) -> int:
-        return self.before.shape[1]
+        return int(self.before.shape[1])
 
     @property
     def num_copies(self) -> int:
@@ -50,7 +50,8 @@ class CrossingEdges:
         """[ranks], where the copies of the edges of each rank begin among all copies; its own has none."""
         counts = self.before[-1].astype(np.int64)
         counts[self.rank] = 0
-        return np.cumsum(counts) - counts
+        first: NDArray[np.int64] = np.cumsum(counts) - counts
+        return first
 
     def places(self, offsets: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
         """Return what finds edges back, by the local ids of rows and ghosts.
