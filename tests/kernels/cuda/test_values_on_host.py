@@ -111,3 +111,28 @@ def test_ranks_keep_values_on_edges_of_their_own_pages(
         assert len(launched) >= ranks
         assert_equal(found, expected, (way, room))
         assert found.stats[0].bytes_read > 0
+
+
+@pytest.mark.parametrize(("name", "stays"), in_turn(["estimates", "forest"], STAYS[::2]))
+def test_logs_of_ranks_go_on(
+    name: str, stays: list[bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On as many ranks, on others, and on CPU cores."""
+    folder = store(tmp_path, 24)
+    expected = run(VALUES[name], sigps.load(folder), device="python")
+    use_host_as_gpu(monkeypatch)
+    run_leases_by_their_text(monkeypatch, blocks=2)
+    monkeypatch.setattr(placement, "_stays", lambda wanted, room: stays)
+    log = Checkpoint(str(tmp_path / name), every=2)
+    for stop, ranks in ((5, 2), (7, 2), (9, 0), (None, 3)):
+        options: dict[str, Any] = {
+            "max_supersteps": stop,
+            "checkpoint": log,
+            "resume": True,
+            "stream": "always",
+        }
+        if ranks:
+            found = on_ranks(ranks, VALUES[name], folder, **options)
+        else:
+            run(VALUES[name], sigps.load(folder), device="cpu", **options)
+    assert_equal(found, expected, name)
