@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from battery import BATTERY
 from host_gpu import use_host_as_gpu
 from host_lease import run_leases_by_their_text
 from packed_runs import on_ranks
@@ -136,3 +137,16 @@ def test_logs_of_ranks_go_on(
         else:
             run(VALUES[name], sigps.load(folder), device="cpu", **options)
     assert_equal(found, expected, name)
+
+
+@pytest.mark.parametrize("graph", ["one_vertex", "only_isolated", "star_in", "parallel_edges_undirected"])
+def test_ranks_some_of_which_have_no_edge(
+    graph: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = BATTERY[graph].build().undirected()
+    save_packed(made, tmp_path / "store", order="given", page_arcs=8)
+    program = VALUES["returns"]
+    expected = run(program, sigps.load(tmp_path / "store"), device="python")
+    use_host_as_gpu(monkeypatch)
+    run_leases_by_their_text(monkeypatch, blocks=2)
+    assert_equal(on_ranks(4, program, tmp_path / "store", stream="always"), expected, graph)
