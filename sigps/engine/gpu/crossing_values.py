@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sigps.compiler.program import VertexProgram
 from sigps.device.cuda import Gpu, check_fits
 from sigps.device.transfers import bring_small, send_small
 from sigps.engine.exchange import Exchange
-from sigps.engine.gpu.crossing_plan import bytes_to_cross, entries_at_a_time, entry_of
+from sigps.engine.gpu.crossing_plan import Entry, bytes_to_cross, entries_at_a_time, entry_of
 from sigps.engine.gpu.edge_states import swap_for
 from sigps.engine.gpu.packed_edges import PackedGraph
 from sigps.engine.gpu.placed_edges import layout_kernel
@@ -27,15 +28,11 @@ _DOES_NOT_CROSS = (1 << 64) - 1
 _NO_CHUNK = (1 << 64) - 1
 _CHUNK_EDGES = 1024  # of a warp
 
-_VALUES = np.dtype(
-    [
-        *((name, np.uint64) for name in ("columns", "num_columns", "offsets", "num_rows", "wrote", "before")),
-        *(
-            (name, np.uint64)
-            for name in ("num_ranks", "capacity", "entry_bytes", "entries", "counts", "left")
-        ),
-    ]
+_FIELDS = (
+    *("columns", "num_columns", "offsets", "num_rows", "wrote", "before"),
+    *("num_ranks", "capacity", "entry_bytes", "entries", "counts", "left"),
 )
+_VALUES = np.dtype([(name, np.uint64) for name in _FIELDS])
 """`Values` of the kernels."""
 
 
@@ -59,35 +56,19 @@ class CrossingValues:
         self._crossing, size = graph.walked.crossing, exchange.size
         self._num_edges, self._num_rows = graph.walked.num_edges, graph.num_owned
         entry, most = entry_of(program), 0 if self._crossing is None else self._crossing.most
-        self._capacity = entries_at_a_time(most, size)
-        self._entry_bytes = entry.num_bytes
+        self._capacity, self._entry_bytes = entries_at_a_time(most, size), entry.num_bytes
         check_fits({"values that cross": bytes_to_cross(program, most, self._num_rows, size)})
         self._entries = cupy.empty(max(1, size * self._capacity * entry.num_bytes), dtype=cupy.uint8)
         self._counts = cupy.empty(size + 1, dtype=cupy.uint64)
-        self._wrote = memory.array("wrote", np.uint32)
-        lease, columns = memory.lease, []
-        for i, (dtype, place) in enumerate(zip(program.edge_state_dtypes, entry.places, strict=True)):
-            where = (int(lease["in"][kind][i]) for kind in ("pending", "committed"))
-            columns.append([*where, dtype.itemsize, _DOES_NOT_CROSS if place is None else place])
-        self._columns = cupy.asarray(np.array(columns, dtype=np.uint64))
+        self._columns = cupy.asarray(_columns_of(program, entry, memory.lease))
         self._before = graph.edges_before() if self._crossing is not None else None
-        self._offsets = graph.row_offsets()
-        values = np.zeros((), dtype=_VALUES)
-        for name, array in (
-            ("columns", self._columns),
-            ("offsets", self._offsets),
-            ("wrote", self._wrote),
-            ("entries", self._entries),
-            ("counts", self._counts),
-        ):
-            values[name] = array.data.ptr
-        if self._before is not None:
-            values["before"] = self._before.data.ptr
-        values["num_columns"], values["num_rows"], values["num_ranks"] = (
-            len(columns),
-            self._num_rows,
-            size if self._crossing is not None else 0,
-        )
+        self._offsets, self._wrote = graph.row_offsets(), memory.array("wrote", np.uint32)
+        values: Any = np.zeros((), dtype=_VALUES)
+        for name in ("columns", "offsets", "wrote", "before", "entries", "counts"):
+            array = getattr(self, f"_{name}")
+            values[name] = 0 if array is None else array.data.ptr
+        values["num_columns"], values["num_rows"] = len(program.edge_states), self._num_rows
+        values["num_ranks"] = 0 if self._crossing is None else size
         values["capacity"], values["entry_bytes"] = self._capacity, entry.num_bytes
         values["left"] = self._counts.data.ptr + 8 * size
         self._values = values
@@ -151,3 +132,12 @@ class CrossingValues:
         if num_threads > 0:
             blocks = max(1, min(self._gpu.num_sms * 8, -(-num_threads // 256)))
             layout_kernel(name, self._gpu, "crossing_values").launch(blocks, 256, given)
+
+
+def _columns_of(program: VertexProgram, entry: Entry, lease: Any) -> NDArray[np.uint64]:
+    """Return `Column` of the kernels for each edge state."""
+    found = []
+    for i, (dtype, place) in enumerate(zip(program.edge_state_dtypes, entry.places, strict=True)):
+        where = (int(lease["in"][kind][i]) for kind in ("pending", "committed"))
+        found.append([*where, dtype.itemsize, _DOES_NOT_CROSS if place is None else place])
+    return np.array(found, dtype=np.uint64)

@@ -165,8 +165,8 @@ __device__ uint64_t row_of(const Values &values, uint64_t edge) {
 
 } // namespace
 
-// Commits what rows wrote, from a chunk of edges on. An edge to another rank
-// for which there is no room among the entries stays as it is.
+// Commits what rows wrote, from a chunk of edges on, until there is no room: an
+// edge to another rank that finds none among the entries stays as it is.
 //
 // Schedule: a warp takes CHUNK edges, and of these the rows that wrote, one
 // after another, a lane an edge. Every value and entry has one writer; counts
@@ -179,6 +179,8 @@ extern "C" __global__ void commit_values_warp_mapped(Values values,
   uint32_t lane = threadIdx.x % 32, warps = gridDim.x * blockDim.x / 32;
   uint64_t chunk = first_chunk + (blockIdx.x * blockDim.x + threadIdx.x) / 32;
   for (; chunk * CHUNK < num_edges; chunk += warps) {
+    if (__ballot_sync(ALL_LANES, __ldcg(values.left) < chunk) != 0)
+      break; // the next launch begins before
     uint64_t begin = chunk * CHUNK, rest = num_edges - begin;
     uint64_t end = begin + (rest < CHUNK ? rest : CHUNK), done = begin;
     bool found_room = true;
