@@ -22,6 +22,7 @@ from sigps.engine.gpu.crossing import StagedCrossing
 from sigps.engine.gpu.crossing_values import CrossingValues
 from sigps.engine.gpu.engine import GpuEngine
 from sigps.engine.gpu.packed_edges import PackedGraph
+from sigps.engine.gpu.peer_buffers import agreed
 from sigps.engine.gpu.variant import Packing
 from sigps.engine.gpu.whole_halo import StatusCount, WholeHalo, goes_whole
 from sigps.engine.snapshot import Snapshot
@@ -46,7 +47,7 @@ class GpuStagedEngine(GpuEngine):
         if self._is_packed and self._program.edge_states:  # and commits no edge states
             assert isinstance(self._graph, PackedGraph)
             given = self._program, self._graph, self._memory, self._exchange, self._gpu
-            self._values = CrossingValues(*given)
+            self._values = agreed(lambda: CrossingValues(*given), self._exchange)
         else:
             self._lease["wrote"] = 0
         self._sender_edges = self._edge_bytes = 0
