@@ -452,7 +452,12 @@ class EngineSpec(ABC):
         return ""
 
     def bytes_beside_edges(
-        self, program: VertexProgram, graph: Graph, options: RunOptions, rows: PackedRows
+        self,
+        program: VertexProgram,
+        graph: Graph,
+        options: RunOptions,
+        rows: PackedRows,
+        num_ranks: int = 1,
     ) -> dict[str, int]:
         """Return what a run takes of the device's own memory beside edges that stream, by what it is for. Pure.
 
@@ -461,11 +466,15 @@ class EngineSpec(ABC):
             graph: The graph.
             options: How the run goes.
             rows: Those of its rows that a rank has.
+            num_ranks: How many ranks share it.
         """
         return {}
 
-    def bytes_of_values(self, program: VertexProgram, num_edges: int) -> tuple[int, ...]:
-        """Return the bytes of arrays of values on edges that stream, each of which may be on the device or its host."""
+    def bytes_of_values(self, program: VertexProgram, num_edges: int, num_ranks: int) -> tuple[int, ...]:
+        """Return the bytes of arrays of values on edges that stream, each of which may be on the device or its host.
+
+        On several ranks they are the most that there may be, with copies of what others have on edges that lead here.
+        """
         return ()
 
     def room(

@@ -281,7 +281,7 @@ def _decide_on_gpu(
             int(rows.table.arcs[-1]),
             int(rows.table.end_rows[-1]) if rows.table.num_pages else 0,
         )
-    resident = spec.bytes_beside_edges(derived, graph, options, rows)
+    resident = spec.bytes_beside_edges(derived, graph, options, rows, num_ranks)
     read = {*derived.edge_columns, *derived.read_columns}
     columns = [rows.columns[name] for name in read if name in rows.columns]
     packed = rows.num_bytes + sum(column.num_bytes for column in columns)
@@ -289,7 +289,7 @@ def _decide_on_gpu(
         packed = num_arcs = num_vertices = 0  # no page is read
     fills = options.device_memory is not None or options.stream == "auto"
     values = spilled = 0
-    for size in spec.bytes_of_values(derived, num_arcs):
+    for size in spec.bytes_of_values(derived, num_arcs, num_ranks):
         if size <= free - sum(resident.values()) - values:
             values += size
         else:

@@ -20,6 +20,7 @@ from equality_programs import PROGRAMS, program_for
 from fault_cases import CASES, assert_named
 from master_programs import Fading, Letters
 from send_programs import Flood, FloodSum
+from value_programs import VALUES
 from walk_programs import ALONG_NO_EDGES, WALKS
 from ways import assert_same, by_size
 
@@ -40,6 +41,7 @@ from sigps.apps import (
     PersonalisedPageRank,
     StreamDN,
 )
+from sigps.engine.gpu import crossing_plan, placement
 from sigps.engine.gpu.spec import GpuSpec
 from sigps.errors import ComputeError, ConfigError, SigpsError
 from sigps.graph.formats.packed_store import save_packed
@@ -152,6 +154,53 @@ def walks(transport: str, folder: str) -> None:
                 ran += 1
             del graph, result
     tell(f"{ran} runs beside packed edges agree")
+
+
+def values(transport: str, folder: str) -> None:
+    """Keep values on edges beside packed edges on all ranks: on GPUs, on hosts, crossing in pieces; and from a log."""
+    group, ran, store = world(), 0, Path(folder) / "store"
+    whole = (
+        generate("rmat", scale=11, seed=2, weights="random", group=Alone()).undirected()
+        if group.rank == 0
+        else None
+    )
+    if whole is not None:
+        save_packed(whole, store, order="given", page_arcs=256)
+    group.all_gather(0)
+    ways: list[tuple[dict[str, Any], list[bool] | None, int]] = [
+        ({}, None, 1 << 20),
+        ({"device_memory": "200MB"}, None, 1 << 20),
+        ({}, [False, True], 1000),
+        ({"host_memory": "1MB"}, [False, False], 5000),
+    ]
+    for name, program in VALUES.items():
+        judge = run(program, whole, device="cpu", max_supersteps=40) if whole is not None else None
+        how: dict[str, Any] = {"device": "cuda", "transport": transport, "stream": "always"}
+        for more, stays, entries in ways:
+            with pytest.MonkeyPatch.context() as patched:
+                patched.setattr(crossing_plan, "_LEAST_ENTRIES", entries)
+                if stays is not None:
+                    patched.setattr(placement, "_stays", lambda wanted, room, stays=stays: stays)
+                graph = load(store, group=group)
+                result = run(program, graph, max_supersteps=40, **how, **more)
+            assert not graph.is_laid_out
+            if judge is not None:
+                try:
+                    assert_same(result, judge, exact=False)
+                except AssertionError as error:
+                    error.add_note(f"{name} {more} {stays}, {group.size} ranks")
+                    raise
+                ran += 1
+            del graph, result
+        log = Checkpoint(f"{folder}/{name}", every=2)
+        for stop in (3, 40):
+            how |= {"checkpoint": log, "resume": True}
+            result = run(program, load(store, group=group), max_supersteps=stop, **how)
+        if judge is not None:
+            assert_same(result, judge, exact=False)
+            ran += 1
+        del result
+    tell(f"{ran} runs with values on packed edges agree")
 
 
 def by_edge(transport: str, turn: str) -> None:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from cuda_twin import IDLE, Memory, OnHost, layout_of
+from host_kernels import host_kernels
 from host_master import MasterOnHost
 from plain_pages import read_numbers, read_rows
 
@@ -28,6 +29,7 @@ from sigps.device import cuda, nccl, transfers
 from sigps.device.cuda import Gpu
 from sigps.engine.gpu import (
     choice,
+    crossing_values,
     direct_messages,
     open_loops,
     packed_edges,
@@ -96,6 +98,9 @@ def use_host_as_gpu(monkeypatch: pytest.MonkeyPatch, *, has_nccl: bool = False) 
         monkeypatch.setattr(module, "Spilled", _Spilled)
     for module in (gpu_graph, placed_edges, spilled_edges, whole_halo):
         monkeypatch.setattr(module, "layout_kernel", lambda name, gpu, file="layout": _LayoutKernel(name))
+    monkeypatch.setattr(
+        crossing_values, "layout_kernel", lambda name, gpu, file: host_kernels(file, {}, meet=True)[name]
+    )
     monkeypatch.setattr(gpu_graph, "lay_out", lambda degrees, **_: lay_out(degrees, in_slices=False))
 
 
@@ -651,8 +656,12 @@ class _LeaseKernel:
             plan["ending"] = FINISHED
             self._run_master(lease, control, now, has_run=has_run, counts=counts)
             return
-        if lease["wrote"]:
+        if lease["wrote"] and lease["carries_on"]:
             self._commit(arguments, np.flatnonzero(ran))
+        elif lease["wrote"]:  # which the hosts of all ranks ask for
+            bits = _at(lease["wrote"], np.uint8, -(-n // 32) * 4)
+            wrote = np.packbits(ran, bitorder="little")
+            bits[: wrote.size] |= wrote
         degrees = _at(arguments["out_degrees"], np.uint32, n)
         sends = (memory.next_sent != 0) & (degrees > 0)
         sent_edges = int(degrees[sends].sum())

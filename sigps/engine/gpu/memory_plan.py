@@ -88,9 +88,9 @@ def bytes_kept(num_vertices: int, num_edges: int, num_columns: int) -> int:
     return num_edges * (5 + 9 * num_columns) + 64 * num_vertices
 
 
-def bytes_of_values(program: VertexProgram, num_edges: int) -> int:
-    """Return the bytes of the values that a program keeps on the edges of a whole graph: pending, and committed."""
-    return 2 * num_edges * sum(dtype.itemsize for dtype in program.edge_state_dtypes)
+def bytes_of_values(program: VertexProgram, num_edges: int, num_copies: int = 0) -> int:
+    """Return the bytes of the values that a program keeps on edges: pending, and committed, with copies of others'."""
+    return (2 * num_edges + num_copies) * sum(dtype.itemsize for dtype in program.edge_state_dtypes)
 
 
 def bytes_of_reverse(program: VertexProgram, num_edges: int) -> int:

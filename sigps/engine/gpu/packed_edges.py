@@ -38,6 +38,7 @@ from sigps.engine.gpu.page_feed import Loads, PageFeed, cut_loads, state_of_feed
 from sigps.engine.gpu.page_reading import PageHeaders, PageReading, num_readers
 from sigps.engine.gpu.stored_rows import StoredRows
 from sigps.engine.gpu.streamed_graph import StreamedGraph
+from sigps.engine.partition.crossing_edges import CrossingEdges
 from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.errors import DeviceError
@@ -430,14 +431,20 @@ class PackedGraph(StreamedGraph):
         )
         self.column, self.host_bytes = column, host_bytes
         self.num_rows = edges.rows.offsets.size - 1
-        self.walked = StoredRows(edges)
+        self.walked: StoredRows = StoredRows(edges)
         self._stays = True, True
 
-    def place_values(self, values: bool, reverse: bool) -> None:
-        """Say of the next run whether values on edges, and where those of other ends lie, stay on the device."""
+    def place_values(self, values: bool, reverse: bool, *, crossing: CrossingEdges | None = None) -> None:
+        """Say of the next run whether values on edges, and where those of other ends lie, stay on the device.
+
+        Args:
+            values: Whether values do.
+            reverse: Whether where those of other ends lie does.
+            crossing: The edges that lead to other ranks, where the run reads values of other ends; else None.
+        """
         if self._stays[1] != reverse:
             self.forget("reverse")
-        self._stays = values, reverse
+        self._stays, self.walked.crossing = (values, reverse), crossing
 
     @property
     def has_values_on_host(self) -> bool:
@@ -451,6 +458,21 @@ class PackedGraph(StreamedGraph):
     def reverse_bytes(self) -> int:
         """The bytes of it that the device has now."""
         return self._arrays["reverse"].nbytes if "reverse" in self._arrays and self._stays[1] else 0
+
+    def row_offsets(self) -> Any:
+        """Return where rows begin among the edges, [num_owned + 1], uint64."""
+        import cupy
+
+        edges = self.numbering.subgraph.incoming
+        return self.once("offsets of rows", lambda: cupy.asarray(edges.offsets.astype(np.uint64)))
+
+    def edges_before(self) -> Any:
+        """Return `CrossingEdges.before`, on the device."""
+        import cupy
+
+        crossing = self.walked.crossing
+        assert crossing is not None
+        return self.once("edges before", lambda: cupy.asarray(crossing.before))
 
     def make_heads(self) -> None:
         """Find the heads of rows, unless they are there (`PackedEdges.make_heads`)."""
@@ -484,9 +506,7 @@ class PackedGraph(StreamedGraph):
         )
         count = max(1, num_blocks * most_arcs)
         found = {
-            "out_offsets": self.once(
-                "offsets of rows", lambda: cupy.asarray(edges.offsets.astype(np.uint64))
-            ),
+            "out_offsets": self.row_offsets(),
             "out_gids": cupy.empty(count, dtype=cupy.uint32),
             "out_ids": cupy.empty(count, dtype=cupy.int64),
         }

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
+from sigps.engine.gpu.crossing_plan import bytes_to_cross
 from sigps.engine.gpu.memory_plan import bytes_to_find, direct_bytes
 from sigps.engine.gpu.packed_places import inbox_words, key_tables, list_bytes, most_heads, walk_bytes
 from sigps.engine.gpu.streamed_graph import BYTES_OF_VERTEX
@@ -26,7 +27,7 @@ def bytes_beside_packed(
     num_vertices: int,
     *,
     pushes: bool,
-    is_part: bool = False,
+    num_ranks: int = 1,
     has_heads: bool,
     is_descending: bool = False,
     num_blocks: int,
@@ -40,13 +41,13 @@ def bytes_beside_packed(
         packed: The rows of the store, or of a rank.
         num_vertices: All vertices, also those without a row; on several ranks ghosts may be all that are not owned.
         pushes: Whether rows are read one by one.
-        is_part: Whether they are those of one of several ranks, to which messages cross.
+        num_ranks: How many ranks share the graph; of several `packed` is what one has.
         has_heads: Whether pulls that may stop early look at heads of rows.
         is_descending: Whether no row has more arcs than the one before it.
         num_blocks: Blocks that unpack pages side by side.
         has_ids: Whether ids that compute() sees are kept beside the numbers of vertices.
     """
-    table = packed.table
+    table, is_part = packed.table, num_ranks > 1
     num_rows = int(table.end_rows[-1]) if table.num_pages else 0
     slots, record = int(defines["SIGPS_SLOTS_BYTES"]), int(defines["SIGPS_RECORD_BYTES"])
     pushed = (slots + 12) + (slots + 4 if is_part else 0) if pushes else 0
@@ -83,6 +84,8 @@ def bytes_beside_packed(
     if program.reads_edges:
         if program.edge_states:
             found["who wrote"] = num_vertices // 8
+            most = int(table.arcs[-1])  # of which all may lead to other ranks
+            found["values that cross"] = bytes_to_cross(program, most, num_rows, num_ranks)
         walked = program.read_columns
         types = [packed.columns[name].dtype if name in names else np.dtype(float) for name in walked]
         lids = num_vertices if is_part else 0

@@ -16,6 +16,7 @@ from sigps.device.cuda import Gpu, fits, free_bytes
 from sigps.engine.direction import Direction
 from sigps.engine.exchange import Exchange
 from sigps.engine.gpu.components import link_components_ahead
+from sigps.engine.gpu.crossing_plan import bytes_to_cross
 from sigps.engine.gpu.graph import PACKED, PAGELESS, GpuGraph, division_on_gpu, graph_on_gpu
 from sigps.engine.gpu.halo_layout import num_slots_of
 from sigps.engine.gpu.launch import CLUSTER_DEGREE
@@ -48,6 +49,7 @@ from sigps.engine.gpu.spilling import Spilling, Stream, bytes_wanted, choose_spi
 from sigps.engine.gpu.streamed_graph import BYTES_OF_VERTEX, StreamedGraph
 from sigps.engine.gpu.tiling import Tiles, Tiling, choose_tiling
 from sigps.engine.gpu.variant import LeaseForm, Packing, link_variant_ahead
+from sigps.engine.partition.crossing_edges import CrossingEdges, find_crossing_edges
 from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.errors import ConfigError, DeviceError
@@ -268,10 +270,13 @@ class Placement:
         run_bytes = plan.nbytes + plan.state_bytes + to_find
         if self.packing is Packing.ABSENT:
             return self._pageless_graph(run_bytes, num_lids)
+        crossing = self._crossing_edges()
+        num_copies, most = (crossing.num_copies, crossing.most) if crossing is not None else (0, 0)
         wanted = (
-            bytes_of_values(self.program, edges.num_edges),
+            bytes_of_values(self.program, edges.num_edges, num_copies),
             bytes_of_reverse(self.program, edges.num_edges),
         )
+        run_bytes += bytes_to_cross(self.program, most, subgraph.num_owned, self.exchange.size)
         known = graphs_on_gpu(subgraph, gpu)
         kept = known.get(PACKED)
         slots_bytes = int(compiled.defines["SIGPS_SLOTS_BYTES"])
@@ -296,7 +301,7 @@ class Placement:
             free = make_room(run_bytes_now + sum(wanted), gpu, subgraph, needed=run_bytes_now)
             free += kept.reverse_bytes if wanted[1] else 0  # which this run reads, too
             if run_bytes_now <= free:
-                kept.place_values(*_stays(wanted, free - run_bytes_now))
+                kept.place_values(*_stays(wanted, free - run_bytes_now), crossing=crossing)
                 return self._with_heads(kept)
         kept = None
         known.pop(PACKED, None)
@@ -314,8 +319,15 @@ class Placement:
         limits: dict[str, Any] = {"places": places, "host_bytes": self.host_bytes, "rank": self.exchange.rank}
         made = PackedGraph(subgraph, gpu, resident_bytes, self.column, **limits)
         known[PACKED] = made
-        made.place_values(*stays)
+        made.place_values(*stays, crossing=crossing)
         return self._with_heads(made)
+
+    def _crossing_edges(self) -> CrossingEdges | None:
+        """Return the packed edges that lead to other ranks, if values on them cross. Collective."""
+        if self.is_alone or not self.program.reads_reverse:
+            return None
+        given = self.subgraph, self.exchange
+        return self.subgraph.derived("crossing edges", lambda: find_crossing_edges(*given))
 
     def _bytes_to_find(self) -> int:
         """Return what finding the targets of direct messages takes, which stays with the graph."""

@@ -352,8 +352,6 @@ class StreamingGpuSpec(GpuSpec):
             return ""
         if program.reads_neighbors:
             return f"{program.name} looks through rows of neighbours, which are in memory"
-        if program.edge_states and graph.group.size > 1:
-            return f"{program.name} keeps values on edges, which stream on one rank"
         if program.edge_states and program.delivery is Delivery.RECORD:
             return f"{program.name} keeps values on edges, and sends what goes along them as a record, too"
         if program.reads_edges and graph.directed:
@@ -401,7 +399,12 @@ class StreamingGpuSpec(GpuSpec):
         return ""
 
     def bytes_beside_edges(
-        self, program: VertexProgram, graph: Graph, options: RunOptions, rows: PackedRows
+        self,
+        program: VertexProgram,
+        graph: Graph,
+        options: RunOptions,
+        rows: PackedRows,
+        num_ranks: int = 1,
     ) -> dict[str, int]:
         from sigps.compiler.cuda.compile import macros_of
         from sigps.engine.gpu.memory_plan import shape_over_packed
@@ -409,7 +412,7 @@ class StreamingGpuSpec(GpuSpec):
 
         assert graph.packed is not None
         defines = macros_of(program, graph.column_types(), narrow_ids=_are_narrow(graph))
-        is_part, is_by_degree = rows is not graph.packed.rows, graph.packed.order is not None
+        is_part, is_by_degree = num_ranks > 1, graph.packed.order is not None
         searches = not (program.reads_all_at_once or program.reads_edges or program.sends_together)
         searches &= options.transfer != "bulk"
         goes_by_rows = searches and options.host_memory is None
@@ -419,17 +422,18 @@ class StreamingGpuSpec(GpuSpec):
             rows,
             graph.num_vertices,
             pushes=goes_by_rows and not graph.directed,
-            is_part=is_part,
+            num_ranks=num_ranks,
             has_heads=searches,
             is_descending=is_by_degree and not graph.directed,
             num_blocks=_NUM_SMS * shape_over_packed(program).blocks_per_sm,
             has_ids=is_part or is_by_degree or (graph.ids.kind != "strings" and not graph.ids.is_identity),
         )
 
-    def bytes_of_values(self, program: VertexProgram, num_edges: int) -> tuple[int, ...]:
+    def bytes_of_values(self, program: VertexProgram, num_edges: int, num_ranks: int) -> tuple[int, ...]:
         from sigps.engine.gpu.memory_plan import bytes_of_reverse, bytes_of_values
 
-        return bytes_of_values(program, num_edges), bytes_of_reverse(program, num_edges)
+        num_copies = num_edges if num_ranks > 1 and program.reads_reverse else 0  # at most
+        return bytes_of_values(program, num_edges, num_copies), bytes_of_reverse(program, num_edges)
 
     def lanes_obstacle(
         self,

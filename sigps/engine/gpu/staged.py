@@ -19,7 +19,10 @@ from sigps.engine.direction import GPU_ROW_COST
 from sigps.engine.gpu import snapshot as gpu_snapshot
 from sigps.engine.gpu.columns import BY_HOST, copies_on_device
 from sigps.engine.gpu.crossing import StagedCrossing
+from sigps.engine.gpu.crossing_values import CrossingValues
 from sigps.engine.gpu.engine import GpuEngine
+from sigps.engine.gpu.packed_edges import PackedGraph
+from sigps.engine.gpu.peer_buffers import agreed
 from sigps.engine.gpu.variant import Packing
 from sigps.engine.gpu.whole_halo import StatusCount, WholeHalo, goes_whole
 from sigps.engine.snapshot import Snapshot
@@ -40,7 +43,13 @@ class GpuStagedEngine(GpuEngine):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._lease["carries_on"] = 0  # then a launch leaves this partition's totals, and no more
-        self._lease["wrote"] = 0  # and commits no edge states
+        self._values: CrossingValues | None = None
+        if self._is_packed and self._program.edge_states:  # and commits no edge states
+            assert isinstance(self._graph, PackedGraph)
+            given = self._program, self._graph, self._memory, self._exchange, self._gpu
+            self._values = agreed(lambda: CrossingValues(*given), self._exchange)
+        else:
+            self._lease["wrote"] = 0
         self._sender_edges = self._edge_bytes = 0
         self._active: int | None = None  # vertices, where they are counted
         self._active_count = StatusCount(self._gpu, ACTIVE)
@@ -154,6 +163,9 @@ class GpuStagedEngine(GpuEngine):
         self._memory.wake_all(self._control)
         self._active = None
 
+    def _commit_edges(self) -> int:
+        return super()._commit_edges() if self._values is None else self._values.commit()
+
     def _gids_of(self, ids: Any) -> Any:
         return ids  # of messages that have arrived: local ids
 
@@ -167,6 +179,8 @@ class GpuStagedEngine(GpuEngine):
     def _put(self, snapshot: Snapshot) -> None:
         if snapshot.in_flight != "records":
             snapshot = replace(snapshot, ends=self._subgraph.local_ids(snapshot.ends))
+        if self._values is not None:
+            self._values.note_all()
         super()._put(snapshot)
         self._active = self._messages = None
 

@@ -63,27 +63,39 @@ class StreamedEdges(EdgeList):
             self.rows.unpack(number, ends[begins[number] : begins[number + 1]], {})
         return ends
 
-    def each_reverse(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    def each_reverse(
+        self, offsets: NDArray[np.uint64] | None = None, num_below: NDArray[np.uint32] | None = None
+    ) -> Iterator[tuple[int, NDArray[np.int64]]]:
         """Yield where the edges of a chain of pages begin, and the position of the reverse of each; O(edges) in all.
 
-        Of an undirected graph on one rank, in the order of chains.
+        Of an undirected graph with rows in the given order, in the order of chains.
+
+        Args:
+            offsets: Of a part, where edges of rows and ghosts begin (`CrossingEdges.places`).
+            num_below: Likewise, how many of these lead to rows of lower ranks; written.
 
         Raises:
             GraphError: If an edge has none.
         """
         from sigps.kernels.cpu.edge_values import reverse_in_order
 
-        rows, num_below = self.rows, np.zeros(self.rows.offsets.size - 1, dtype=np.uint32)
+        rows, is_whole = self.rows, offsets is None
+        if offsets is None or num_below is None:
+            offsets, num_below = rows.offsets, np.zeros(rows.offsets.size - 1, dtype=np.uint32)
         ends, reverse = np.empty(rows.most_arcs, np.uint32), np.empty(rows.most_arcs, np.int64)
         for number in range(len(rows.chains)):
             span = rows.first_rows[number : number + 2]
             first, stop = rows.offsets[span].tolist()
             own, found = ends[: stop - first], reverse[: stop - first]
             rows.unpack(number, own, {})
-            given = rows.offsets, moved(own, first), num_below, moved(found, first)
-            reverse_in_order(*span.astype(np.uint64), *given)
+            if self.local_of is not None:
+                own[:] = self.local_of[own]
+            reverse_in_order(
+                *span.astype(np.uint64), offsets, moved(own, first), num_below, moved(found, first)
+            )
             yield first, found
-        require_symmetry(int(np.count_nonzero(num_below != np.diff(rows.offsets))))
+        if is_whole:  # else it was counted before
+            require_symmetry(int(np.count_nonzero(num_below != np.diff(rows.offsets))))
 
     @property
     def columns(self) -> Mapping[str, NDArray[Any]]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sigps.native.kernel import compiled
 
 __all__ = [
+    "count_by_rank",
     "find_places",
     "group_by_block",
     "list_changes",
@@ -222,6 +223,34 @@ def place_values(
 
 
 @compiled
+def count_by_rank(
+    begin: np.uint64,
+    end: np.uint64,
+    offsets: NDArray[np.uint64],
+    ends: NDArray[np.uint32],
+    bounds: NDArray[np.int64],
+    counts: NDArray[np.uint64],
+) -> None:
+    """Count the edges of each row by the rank that has their end.
+
+    Args:
+        begin: The first row.
+        end: The row behind the last.
+        offsets: [rows + 1], positions among all edges.
+        ends: [edges], rows of all ranks, ascending in each row.
+        bounds: [ranks + 1], the row at which those of each rank begin.
+        counts: [rows * ranks], zeros before; written.
+    """
+    one, num_ranks = np.uint64(1), np.uint64(bounds.size - 1)
+    for row in range(begin, end):
+        rank = np.uint64(0)
+        for e in range(offsets[row], offsets[row + one]):
+            while ends[e] >= bounds[rank + one]:
+                rank += one
+            counts[row * num_ranks + rank] += one
+
+
+@compiled
 def reverse_in_order(
     begin: np.uint64,
     end: np.uint64,
@@ -237,9 +266,9 @@ def reverse_in_order(
     Args:
         begin: The first row.
         end: The row behind the last.
-        offsets: [rows + 1], positions among all edges.
-        ends: [edges], ascending in each row; of an undirected graph.
-        num_below: [rows], kept from one call to the next; zeros before the first.
+        offsets: [rows + 1 or more], positions among all edges, then among copies of edges of further rows.
+        ends: [edges], rows, parallel edges side by side; of an undirected graph.
+        num_below: [rows and further ones], kept from one call to the next; before the first those below all rows.
         reverse: [edges], whose elements of these rows are there.
     """
     one = np.uint64(1)

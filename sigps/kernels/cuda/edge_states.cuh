@@ -5,7 +5,7 @@
 // warp. Rows of
 // successive vertices lie together and are copied as one. Every row and every
 // word of bits has one writer; a barrier stands before and after. Where other
-// ranks have mirrors, the hosts commit instead, and there are no bits.
+// ranks have mirrors, the hosts commit instead, or crossing_values.cu does.
 
 #pragma once
 

@@ -376,7 +376,7 @@ __device__ void end_superstep(const Lease &lease, const NextSuperstep &now,
   release_to_peers();
 #endif
 #if SIGPS_NUM_EDGE_STATES
-  if (lease.wrote != nullptr) { // else the hosts commit, to other ranks too
+  if (lease.wrote != nullptr && lease.carries_on) { // else the hosts commit
     wait_for_all(&control->barrier, generation);
     if (!lacks_capacity(lease))
       commit_edge_states(lease);
@@ -395,7 +395,7 @@ __device__ void end_superstep(const Lease &lease, const NextSuperstep &now,
 #endif
     __syncthreads();
 #if SIGPS_NUM_EDGE_STATES
-    if (lease.wrote != nullptr && !lacks_capacity(lease))
+    if (lease.wrote != nullptr && lease.carries_on && !lacks_capacity(lease))
       for (uint32_t word = threadIdx.x;
            word < WORDS_OF_GRID && word * 32 < lease.num_owned;
            word += blockDim.x)

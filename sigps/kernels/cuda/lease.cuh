@@ -286,7 +286,8 @@ struct Lease {
   uint32_t pull_gain;          // in-edges that a pull passes during one message
   uint32_t row_cost;           // with SIGPS_PACKED: messages in whose time a
                                // sender's row is read that lies on the host
-  uint32_t carries_on;         // whether persistent aggregators do
+  uint32_t carries_on;         // whether persistent aggregators do; else what
+                               // ends a superstep are the hosts of all ranks
   uint32_t counts_idle;        // the same as of NextSuperstep, where the host
                                // runs master() after the one superstep
   uint32_t asks_master;        // whether sigps_master runs here, not the host
@@ -316,7 +317,8 @@ struct Lease {
   Slots *inboxes[2];            // [n] neutral, but for messages on their way
   uint32_t *touched[2];         // [n / 32 rounded up] bits: whose inbox is not
   uint32_t *wrote;      // [n / 32 rounded up] bits: wrote to some of its
-                        // edge states; null where the host commits them
+                        // edge states; null where the host commits all.
+                        // Not committed unless this carries on
   uint32_t *targets;    // [n] lids with a touched inbox, in any order
   uint32_t *senders;    // [p] lids that send along few edges
   uint32_t *hubs;       // [num_hubs] lids that send along many

@@ -17,6 +17,7 @@ from sigps.apps import BFS, CDLP, SSSP, WCC, LabelPropagation, LeidenRound, Page
 from sigps.apps.sssp import Path as Way
 from sigps.compiler.cuda.compile import compile_for_cuda, link
 from sigps.compiler.frontend.analysis import analyse
+from sigps.device.linking import link_kernel
 from sigps.engine.gpu.launch import WIDE
 from sigps.engine.gpu.memory_plan import shape_over_packed
 from sigps.engine.gpu.variant import FED, PEERS, Packing
@@ -145,13 +146,21 @@ def test_kernels_that_walk_packed_edges_link() -> None:
     ("name", "linked"), [("vectors", {}), ("overflow", FED), ("estimates", None), ("forest", None)]
 )
 def test_kernels_that_keep_values_beside_packed_edges_link(name: str, linked: dict[str, str] | None) -> None:
-    """Or compile, with pages in memory and through a ring."""
+    """Or compile, with pages in memory and through a ring, on one rank and on several."""
     program = analyse(VALUES[name], "double")
     compiled = compile_for_cuda(program, {"weight": np.dtype(np.uint8)}, narrow_ids=True, arch="sm_90")
     for more in ({}, FED):
         macros = WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | more
-        macros |= Packing.PULLED.macros(compiled, has_heads=False)
-        if more == linked:
-            assert b"run_lease" in link(compiled, "lease", "sm_90", macros)
-        else:
-            assert_compiles(compiled, "lease", "sm_90", macros)
+        for packing in (Packing.PULLED, Packing.PART):
+            own = macros | packing.macros(compiled, has_heads=False)
+            if more == linked and packing is Packing.PART:
+                assert b"run_lease" in link(compiled, "lease", "sm_90", own)
+            else:
+                assert_compiles(compiled, "lease", "sm_90", own)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda.core is not installed")
+def test_kernels_that_bring_values_to_other_ranks_link() -> None:
+    cubin = link_kernel("crossing_values", "sm_90")
+    assert b"commit_values_warp_mapped" in cubin
+    assert b"take_values_thread_mapped" in cubin

@@ -97,7 +97,7 @@ def _assert_holds_what_crosses(
     assert graph.packed is not None
     n, half = graph.num_vertices, graph.num_vertices // 2
     how: dict[str, Any] = {"pushes": True, "has_heads": False, "num_blocks": 132}
-    part = bytes_beside_packed(derived, defines, graph.packed.rows, n, is_part=True, **how)
+    part = bytes_beside_packed(derived, defines, graph.packed.rows, n, num_ranks=2, **how)
     compiled = compile_for_cuda(derived, graph.column_types(), narrow_ids=True, arch="sm_90")
     many, few = (
         plan_run(

@@ -8,6 +8,7 @@ from typing import Any
 import host_gpu
 import numpy as np
 import pytest
+from packed_runs import on_ranks
 from value_programs import VALUES
 
 import sigps
@@ -15,6 +16,8 @@ from sigps import Checkpoint, ConfigError, Graph, Result, run
 from sigps.compiler.frontend.analysis import analyse
 from sigps.engine.contract import RunOptions
 from sigps.engine.gpu import placement
+from sigps.engine.gpu.crossing_plan import bytes_to_cross
+from sigps.engine.gpu.crossing_values import CrossingValues
 from sigps.engine.table import engine_of
 from sigps.graph.formats.packed_store import save_packed
 from sigps.job.streaming import Streaming, decide_streaming
@@ -133,3 +136,33 @@ def test_what_they_take_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         found = decided(beside + room)
         assert (found.values, found.spilled) == (on_device, values + reverse - on_device)
         assert "on the GPU's host" in str(found)
+
+
+def test_what_crosses_between_ranks_is_in_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry of `returns` has a number and two values, which are both read of the other end."""
+    graph, program, ranks = stored(tmp_path, 8, 256), VALUES["returns"], 3
+    host_gpu.use_host_as_gpu(monkeypatch)
+    make, made = CrossingValues.__init__, list[Any]()
+
+    def noted(self: CrossingValues, *given: Any) -> None:
+        make(self, *given)
+        made.append(self)
+
+    monkeypatch.setattr(CrossingValues, "__init__", noted)
+    on_ranks(ranks, program, tmp_path / "store", stream="always", max_supersteps=4)
+    assert len(made) == ranks
+    given: dict[str, Any] = {"host_memory": None, "stream": "always", "threads": [1] * ranks}
+    options = RunOptions(stream="always", device_memory=1 << 30)
+    for values in made:
+        rank, crossing = values._exchange.rank, values._crossing
+        planned = decide_streaming(program, analyse(program), graph, "cuda", options, **given, rank=rank)
+        assert planned is not None
+        entries = -(-crossing.most // (ranks - 1))
+        assert values._entries.nbytes == ranks * entries * 24
+        arrive, arrays = 24 * entries * (ranks - 1), (values._entries, values._counts, values._columns)
+        taken = arrive + sum(array.nbytes for array in (*arrays, values._before))
+        assert taken == bytes_to_cross(analyse(program), crossing.most, values._num_rows, ranks)
+        assert taken <= planned.resident["values that cross"]
+        num_edges = values._num_edges
+        assert planned.values == (2 + 1) * 16 * num_edges + 8 * num_edges
+        assert 0 < crossing.num_copies <= num_edges

@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from battery import BATTERY
 from host_gpu import use_host_as_gpu
 from host_lease import run_leases_by_their_text
+from packed_runs import on_ranks
 from turns import in_turn
 from value_programs import VALUES
 
 import sigps
 from sigps import Checkpoint, Result, run
-from sigps.engine.gpu import placement
+from sigps.engine.gpu import crossing_plan, placement
 from sigps.graph.formats.packed_store import save_packed
 from sigps.graph.packing.table import chains
 
@@ -90,3 +92,61 @@ def test_state_logs_go_on(
             options: dict[str, Any] = {"max_supersteps": stop, "checkpoint": log, "resume": True}
             found = run(VALUES[name], stored, device=device, stream="always", **options)
         assert_equal(found, judge, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "way"), in_turn(VALUES, [(2, False, STAYS[0]), (3, True, STAYS[1]), (2, True, STAYS[2])])
+)
+def test_ranks_keep_values_on_edges_of_their_own_pages(
+    name: str, way: tuple[int, bool, list[bool]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, folder, (ranks, has_nccl, stays) = VALUES[name], store(tmp_path, 24), way
+    expected = run(program, sigps.load(folder), device="python", max_supersteps=30)
+    use_host_as_gpu(monkeypatch, has_nccl=has_nccl)
+    launched = run_leases_by_their_text(monkeypatch, blocks=2)
+    monkeypatch.setattr(placement, "_stays", lambda wanted, room: stays)
+    for room in (crossing_plan._LEAST_ENTRIES, 60):  # and in many pieces
+        monkeypatch.setattr(crossing_plan, "_LEAST_ENTRIES", room)
+        launched.clear()
+        found = on_ranks(ranks, program, folder, stream="always", max_supersteps=30)
+        assert len(launched) >= ranks
+        assert_equal(found, expected, (way, room))
+        assert found.stats[0].bytes_read > 0
+
+
+@pytest.mark.parametrize(("name", "stays"), in_turn(["estimates", "forest"], STAYS[::2]))
+def test_logs_of_ranks_go_on(
+    name: str, stays: list[bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On as many ranks, on others, and on CPU cores."""
+    folder = store(tmp_path, 24)
+    expected = run(VALUES[name], sigps.load(folder), device="python")
+    use_host_as_gpu(monkeypatch)
+    run_leases_by_their_text(monkeypatch, blocks=2)
+    monkeypatch.setattr(placement, "_stays", lambda wanted, room: stays)
+    log = Checkpoint(str(tmp_path / name), every=2)
+    for stop, ranks in ((5, 2), (7, 2), (9, 0), (None, 3)):
+        options: dict[str, Any] = {
+            "max_supersteps": stop,
+            "checkpoint": log,
+            "resume": True,
+            "stream": "always",
+        }
+        if ranks:
+            found = on_ranks(ranks, VALUES[name], folder, **options)
+        else:
+            run(VALUES[name], sigps.load(folder), device="cpu", **options)
+    assert_equal(found, expected, name)
+
+
+@pytest.mark.parametrize("graph", ["one_vertex", "only_isolated", "star_in", "parallel_edges_undirected"])
+def test_ranks_some_of_which_have_no_edge(
+    graph: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = BATTERY[graph].build().undirected()
+    save_packed(made, tmp_path / "store", order="given", page_arcs=8)
+    program = VALUES["returns"]
+    expected = run(program, sigps.load(tmp_path / "store"), device="python")
+    use_host_as_gpu(monkeypatch)
+    run_leases_by_their_text(monkeypatch, blocks=2)
+    assert_equal(on_ranks(4, program, tmp_path / "store", stream="always"), expected, graph)
