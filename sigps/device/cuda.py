@@ -36,6 +36,7 @@ __all__ = [
     "on_gpu",
     "reachable",
     "uuid_of",
+    "wait_for_device",
     "what_is_missing",
     "word_reader",
 ]
@@ -216,6 +217,14 @@ def word_reader(gpu: Gpu, address: int) -> Callable[[], int]:
         return int(np.frombuffer(found, np.int64, 1)[0])
 
     return read
+
+
+def wait_for_device(ordinal: int) -> None:
+    """Return when a GPU of this process has nothing left to do."""
+    import cupy
+
+    with cupy.cuda.Device(ordinal):
+        cupy.cuda.runtime.deviceSynchronize()
 
 
 def has_sticky_error() -> bool:
