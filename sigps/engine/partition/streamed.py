@@ -66,13 +66,15 @@ class StreamedEdges(EdgeList):
     def each_reverse(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
         """Yield where the edges of a chain of pages begin, and the position of the reverse of each; O(edges) in all.
 
-        Of an undirected graph on one rank, in the order of chains.
+        Of an undirected graph on one rank, in the order of chains. Positions follow from how many edges rows have, so
+        those of a store that is wrong may be of other edges: hashes of all edges tell, behind the last chain.
 
         Raises:
             GraphError: If an edge has none.
         """
-        from sigps.kernels.cpu.edge_values import reverse_in_order
+        from sigps.kernels.cpu.edge_values import reverse_in_order, sum_of_pairs
 
+        total = 0
         rows, num_below = self.rows, np.zeros(self.rows.offsets.size - 1, dtype=np.uint32)
         ends, reverse = np.empty(rows.most_arcs, np.uint32), np.empty(rows.most_arcs, np.int64)
         for number in range(len(rows.chains)):
@@ -82,8 +84,10 @@ class StreamedEdges(EdgeList):
             rows.unpack(number, own, {})
             given = rows.offsets, moved(own, first), num_below, moved(found, first)
             reverse_in_order(*span.astype(np.uint64), *given)
+            total += int(sum_of_pairs(*span.astype(np.uint64), *given[:2]))
             yield first, found
         require_symmetry(int(np.count_nonzero(num_below != np.diff(rows.offsets))))
+        require_symmetry("some" if total % (1 << 64) else 0)
 
     @property
     def columns(self) -> Mapping[str, NDArray[Any]]:

@@ -12,18 +12,21 @@ from typing import Any
 import host_gpu
 import numpy as np
 import pytest
+from crafted_stores import change_header
 from value_programs import VALUES
 
 import sigps
-from sigps import Checkpoint, ConfigError, Graph, Result, run
+from sigps import Checkpoint, ConfigError, Graph, GraphError, Result, run
 from sigps.compiler.frontend.analysis import analyse
 from sigps.device.pinned_block import PinnedBlock
 from sigps.engine.contract import RunOptions
 from sigps.engine.gpu import placement
 from sigps.engine.gpu.edge_states import restore_edge_states
 from sigps.engine.gpu.packed_edges import PackedGraph
+from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.table import engine_of
 from sigps.graph.formats.packed_store import save_packed
+from sigps.graph.packing.paged import PagedRows
 from sigps.job.streaming import Streaming, decide_streaming
 
 STAYS = [[True, True], [False, True], [False, False]]
@@ -220,3 +223,39 @@ def test_values_on_the_host_go_when_the_device_is_done(monkeypatch: pytest.Monke
     assert events == []
     del pointer
     assert events == ["waited", "freed"]
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_a_store_that_is_not_symmetric_is_refused(
+    parallel: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each row has as many edges as lead to it, so that counts do not tell."""
+    ring = np.arange(400)
+    sources, targets = (
+        np.append(ring, ring),
+        np.append((ring + 1) % 400, (ring + (1 if parallel else 399)) % 400),
+    )
+    count = 800 if parallel else 400
+    made = Graph.from_edges(sources[:count], targets[:count], directed=True)
+    save_packed(made, tmp_path / "store", order="given", page_arcs=64)
+    change_header(tmp_path / "store", lambda header: header.update(directed=False))
+    host_gpu.use_host_as_gpu(monkeypatch)
+    with pytest.raises(GraphError, match="some edges are stored at one of their ends only"):
+        run(VALUES["forest"], sigps.load(tmp_path / "store"), device="cuda", stream="always")
+
+
+def test_parallel_edges_and_loops_are_symmetric(tmp_path: Path) -> None:
+    sources, targets = np.array([0, 0, 1, 1, 2, 3, 3]), np.array([1, 1, 1, 2, 3, 0, 3])
+    save_packed(
+        Graph.from_edges(sources, targets, directed=False), tmp_path / "store", order="given", page_arcs=4
+    )
+    edges = whole_edges(sigps.load(tmp_path / "store"))
+    found = np.concatenate([part.copy() for _, part in edges.each_reverse()])
+    ends, owners = edges.all_ends(), np.repeat(np.arange(4), np.diff(edges.offsets.astype(int)))
+    np.testing.assert_array_equal(ends[found], owners)
+    np.testing.assert_array_equal(owners[found], ends)
+
+
+def whole_edges(graph: Graph) -> StreamedEdges:
+    assert graph.packed is not None
+    return StreamedEdges(PagedRows(graph.packed.rows, 1), graph.num_vertices)
