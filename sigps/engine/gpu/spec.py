@@ -111,9 +111,6 @@ class GpuSpec(EngineSpec):
     def streaming(self) -> EngineSpec | None:
         return _STREAMING
 
-    def goes_by_hosts(self, program: VertexProgram) -> bool:
-        return _outgrows_peers(program)
-
     def make(self, context: RunContext) -> Engine:
         from sigps.device.cuda import limit_memory
         from sigps.engine.gpu.engine import GpuEngine
@@ -121,13 +118,6 @@ class GpuSpec(EngineSpec):
         from sigps.engine.gpu.staged import GpuStagedEngine
 
         options, exchange, params = context.options, context.exchange, context.params()
-        program = context.executable.program
-        if options.has_peers and program is not None and _outgrows_peers(program):
-            raise ConfigError(
-                f"aggregators of {program.name} have {choice.bytes_of_totals(program):,} bytes, more than the "
-                f"{choice.most_totals(program, has_peers=True):,} that fit where GPUs write into each other's memory. "
-                "Let it have fewer, or use transport='auto', 'mpi' or 'nccl'"
-            )
         common: dict[str, Any] = {
             "forced": options.forced,
             "asynchronous": bool(options.asynchronous),
@@ -461,10 +451,6 @@ class StreamingGpuSpec(GpuSpec):
                 "or 'nccl'"
             )
         return super().make(context._replace(subgraph=_by_rows(context.subgraph)))
-
-
-def _outgrows_peers(program: VertexProgram) -> bool:
-    return choice.bytes_of_totals(program) > choice.most_totals(program, has_peers=True)
 
 
 def _by_rows(subgraph: Subgraph) -> Subgraph:

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import host_gpu
-import host_peers
 import numpy as np
 import pytest
 from kernel_compiling import shared_bytes
 from packed_runs import on_ranks
-from thread_group import ThreadGroup, run_ranks
 
 import sigps
 from sigps import Aggregator, ConfigError, DeviceError, State, Vector, Vertex
@@ -20,8 +18,8 @@ from sigps.compiler.cpu.exact import with_exact_sums
 from sigps.compiler.cuda.compile import compile_for_cuda
 from sigps.compiler.frontend.analysis import analyse
 from sigps.engine.gpu.choice import bytes_of_totals, find_gpu_obstacle, most_totals
-from sigps.engine.gpu.spec import SPEC
 from sigps.engine.gpu.variant import LeaseForm, _shapes_and_macros
+from sigps.system.transport import needs_hosts
 
 
 class Wide(Vertex, message=int):
@@ -197,17 +195,10 @@ def test_floats_that_are_summed_exactly_take_four_numbers() -> None:
     assert "1,624 bytes" in (find_gpu_obstacle(program, True) or "")
 
 
-def test_more_than_peers_have_room_for_goes_by_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
-    most = most_totals(analyse(sends_along_edges(1)), has_peers=True) // 8
-    assert not SPEC.goes_by_hosts(analyse(sends_along_edges(most)))
-    assert SPEC.goes_by_hosts(analyse(sends_along_edges(most + 1)))
-    host_peers.use_host_as_peers(monkeypatch, 2)
-
-    def refused(group: ThreadGroup) -> str:
-        graph = sigps.generate("path", n=12, group=group)
-        with pytest.raises(ConfigError) as error:
-            sigps.run(sends_along_edges(most + 1), graph, device="cuda", transport="peer")
-        return str(error.value)
-
-    for text in run_ranks(2, refused):
-        assert f"have {8 * (most + 1):,} bytes, more than the {8 * most:,} that fit" in text
+def test_more_than_peers_have_room_for_goes_by_hosts() -> None:
+    """Which send what kernels cannot; they are told by the program alone, also where peers were asked for."""
+    for made in (sends_along_edges, sends_to_single_vertices):
+        most = most_totals(analyse(made(1)), has_peers=True) // 8
+        assert most < most_totals(analyse(made(1))) // 8
+        assert not needs_hosts(analyse(made(most)))
+        assert needs_hosts(analyse(made(most + 1)))
