@@ -36,6 +36,7 @@ __all__ = [
     "on_gpu",
     "reachable",
     "uuid_of",
+    "wait_for_device",
     "what_is_missing",
     "word_reader",
 ]
@@ -153,11 +154,15 @@ def reachable(gpu: Gpu) -> tuple[str, ...]:
 
 
 def fits(num_bytes: int) -> bool:
-    """Tell whether the GPU has so much memory free."""
+    """Tell whether the GPU has so much memory free. What CuPy keeps stays there where it does without that."""
     import cupy
 
-    in_reserve = _limit is None and num_bytes <= cupy.get_default_memory_pool().free_bytes()
-    return in_reserve or num_bytes <= free_bytes()
+    pool = cupy.get_default_memory_pool()
+    if _limit is None:
+        at_once = pool.free_bytes()
+    else:  # beside all that CuPy has, in use or not
+        at_once = min(cupy.cuda.runtime.memGetInfo()[0], _limit - pool.total_bytes() - _beside_pool)
+    return num_bytes <= at_once or num_bytes <= free_bytes()
 
 
 def check_fits(needed: Mapping[str, int]) -> None:
@@ -216,6 +221,14 @@ def word_reader(gpu: Gpu, address: int) -> Callable[[], int]:
         return int(np.frombuffer(found, np.int64, 1)[0])
 
     return read
+
+
+def wait_for_device(ordinal: int) -> None:
+    """Return when a GPU of this process has nothing left to do."""
+    import cupy
+
+    with cupy.cuda.Device(ordinal):
+        cupy.cuda.runtime.deviceSynchronize()
 
 
 def has_sticky_error() -> bool:

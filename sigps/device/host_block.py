@@ -50,7 +50,7 @@ class HostBlock:
         return True
 
     def unpin(self) -> None:
-        """Give the pages back to the system's care."""
+        """Give the pages back to the system's care; nothing copies from them or to them, and no kernel reads them."""
         assert self._unregister is not None
         self._unregister(self.raw.ctypes.data)
         self._unregister = None

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from sigps.compiler.program import VertexProgram
+from sigps.engine.gpu.choice import bytes_of_totals, most_totals
 from sigps.errors import ConfigError
 
 __all__ = ["Transport", "choose_transport", "needs_hosts", "reason_against_nccl", "reason_against_peers"]
@@ -52,8 +53,8 @@ def choose_transport(
 
 
 def needs_hosts(program: VertexProgram) -> bool:
-    """Return whether a program needs the host to exchange values kept on edges, which kernels do not send."""
-    return program.reads_edge_links
+    """Return whether a program needs hosts: for values kept on edges, or more aggregators than kernels send."""
+    return program.reads_edge_links or bytes_of_totals(program) > most_totals(program, has_peers=True)
 
 
 SHARED = "ranks share a GPU, on which their kernels take turns, and would wait for each other"

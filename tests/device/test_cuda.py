@@ -131,3 +131,38 @@ def test_a_launch_that_fails_says_what_the_driver_says(
     kernel._address = 1
     with pytest.raises(DeviceError, match="the CUDA driver reports CUDA_ERROR_INVALID_VALUE"):
         kernel.launch(1, 32, [np.uint32(1)], cooperative=cooperative)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "on_device", "fits", "frees"),
+    [
+        (30, 1000, True, False),
+        (31, 1000, True, True),
+        (70, 1000, True, True),
+        (71, 1000, False, True),
+        (30, 20, True, True),
+        (61, 20, False, True),
+    ],
+)
+def test_under_a_limit_what_cupy_keeps_goes_only_where_it_must(
+    wanted: int, on_device: int, fits: bool, frees: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a limit of 100 bytes 10 are beside the pool, which has 20 in use and 40 more."""
+    state = {"kept": 40, "device": on_device}
+
+    def free_all_blocks() -> None:
+        state["device"] += state["kept"]
+        state["kept"] = 0
+
+    pool = SimpleNamespace(
+        free_bytes=lambda: state["kept"],
+        total_bytes=lambda: 20 + state["kept"],
+        free_all_blocks=free_all_blocks,
+    )
+    runtime = SimpleNamespace(memGetInfo=lambda: (state["device"], 2000))
+    cupy = SimpleNamespace(get_default_memory_pool=lambda: pool, cuda=SimpleNamespace(runtime=runtime))
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setattr(cuda, "_limit", 100)
+    monkeypatch.setattr(cuda, "_beside_pool", 10)
+    assert cuda.fits(wanted) == fits
+    assert (state["kept"] == 0) == frees

@@ -204,6 +204,7 @@ def _cupy() -> Any:
         runtime=SimpleNamespace(
             memGetInfo=lambda: (FREE_BYTES, FREE_BYTES),
             getDevice=lambda: 0,
+            deviceSynchronize=lambda: None,
             memcpyHostToDevice=1,
             memcpyDeviceToHost=2,
             memcpyDeviceToDevice=3,
@@ -216,7 +217,7 @@ def _cupy() -> Any:
         alloc_pinned_memory=_Pinned,
         PinnedMemory=_Pinned,
         PinnedMemoryPointer=lambda memory, offset: memory,
-        UnownedMemory=lambda address, size, owner, device: np.frombuffer(owner, np.uint8, size),
+        UnownedMemory=_unowned,
         MemoryPointer=Pointer,
         memory=SimpleNamespace(OutOfMemoryError=type("OutOfMemoryError", (MemoryError,), {})),
         get_current_stream=lambda: stream,
@@ -272,6 +273,13 @@ class _Pinned(bytearray):
     @property
     def ptr(self) -> int:
         return ctypes.addressof((ctypes.c_char * len(self)).from_buffer(self))
+
+
+def _unowned(address: int, size: int, owner: Any, device: int) -> Any:
+    """Return memory that an owner keeps."""
+    raw = (ctypes.c_char * size).from_address(address)
+    raw.owner = owner  # type: ignore[attr-defined]
+    return np.frombuffer(raw, np.uint8)
 
 
 class _Nccl:

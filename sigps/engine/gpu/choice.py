@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 from typing import Any
@@ -9,12 +10,15 @@ from typing import Any
 from sigps.compiler.program import Consumption, Delivery, VertexProgram
 from sigps.device import nccl
 from sigps.device.cuda import Gpu, reachable
+from sigps.model.aggregator import cells_of
 
 __all__ = [
     "GPU_PAYS_FROM_EDGES",
     "SLOWER_ON_GPUS",
+    "bytes_of_totals",
     "find_gpu_obstacle",
     "gpu_facts",
+    "most_totals",
     "reason_against_gpu",
     "reason_not_to_resume",
 ]
@@ -32,6 +36,9 @@ LONGEST_SUM = 256
 Starting CUDA's libraries and bringing the graph over takes about a second; in a second a few cores pass ten million
 edges some seventy times. A process that runs program after program gains from smaller graphs too, but is not known.
 """
+
+
+_STATIC_BYTES = 48 << 10
 
 
 def reason_against_gpu(
@@ -74,7 +81,35 @@ def find_gpu_obstacle(program: VertexProgram, deterministic: bool) -> str | None
     """
     if program.consumption is Consumption.GROUPED and program.reads_neighbors:
         return "common_neighbors() beside messages that are grouped by key"
+    if (num_bytes := bytes_of_totals(program, deterministic)) > (most := most_totals(program, deterministic)):
+        return f"aggregators of {num_bytes:,} bytes, of which the shared memory of a block holds {most:,},"
     return find_order_obstacle(program) if deterministic else None
+
+
+def bytes_of_totals(program: VertexProgram, deterministic: bool = False) -> int:
+    """Return the bytes of what all aggregators add up: 8 a number, 32 a float whose sum is deterministic."""
+    of_all = (cells_of(a) if deterministic else [a] for a in program.aggregators)
+    return 8 * sum(math.prod(cell.field.dtype().shape) for cells in of_all for cell in cells)
+
+
+def most_totals(program: VertexProgram, deterministic: bool = False, *, has_peers: bool = False) -> int:
+    """Return how many such bytes kernels over edges in memory have room for: with more they do not link.
+
+    A block declares 48 KiB at most: totals of 32 warps; among GPUs that write into each other's memory 9 reports with
+    totals, twice with direct messages; and inboxes and lists, counted in what is compiled of programs of all kinds and
+    rounded up. A program whose messages are far larger than what vertices send of them may have more, and not link.
+
+    Args:
+        program: The program.
+        deterministic: Whether sums of floats are.
+        has_peers: Whether GPUs write into each other's memory.
+    """
+    is_direct = program.delivery is Delivery.DIRECT
+    is_listed = program.consumption is Consumption.LISTED
+    inbox = 0 if is_listed else sum(d.itemsize for d in program.message_dtypes) * (4 if deterministic else 1)
+    reports = 9 * has_peers * (1 + is_direct)
+    beside = max(2176, 14 * inbox + 1024) + 4096 * is_direct + 72 * reports
+    return 8 * max(0, (_STATIC_BYTES - beside) // (8 * (32 + reports)))
 
 
 def find_order_obstacle(program: VertexProgram) -> str | None:

@@ -60,7 +60,11 @@ def restore_edge_states(memory: RunMemory, values: tuple[NDArray[Any], ...]) -> 
         memory: The run's.
         values: [num_out_edges] each, in the order of `Subgraph.outgoing`; nothing where a program has none.
     """
+    import cupy
+
     pending, _ = memory.edge_states()
+    if pending and memory.has_values_on_host:
+        cupy.cuda.get_current_stream().synchronize()  # what the run begins with is written there first
     for kept, given in zip(pending, values, strict=True):  # those on the host lie as they are saved
         kept[:] = given if memory.has_values_on_host else memory.graph.walked.from_host(given)
 

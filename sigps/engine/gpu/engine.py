@@ -607,7 +607,10 @@ class GpuEngine:
                 else:
                     lease["in"][name] = array.data.ptr
             if program.reads_reverse:
-                lease["in"]["reverse"] = self._graph.reverse().data.ptr
+                reading["reverse"] = (
+                    self._graph.reverse()
+                )  # which the graph forgets where a later run has it elsewhere
+                lease["in"]["reverse"] = reading["reverse"].data.ptr
             reading |= walker
         self._readers = blocks, reading
 

@@ -163,14 +163,15 @@ def _lease(
     for name in _SINGLE:
         lease[name] = at(name)
     direct = lease["direct"]
-    by_gid = num_peers or (
-        subgraph.gids is not None and numbering.ghosts is None
-    )  # else hosts name local ids
-    direct["lids_of_gids"] = (numbering.of_all_gids if by_gid else numbering.lids).data.ptr
     for name in ("messages", "counts", "block_sums", "overflowed"):
         direct[name] = at(name)
-    if program.delivery is Delivery.DIRECT and (known := numbering.sorted_ids()) is not None:
-        direct["sorted_ids"], direct["lids_of_ids"] = (array.data.ptr for array in known)
+    if program.delivery is Delivery.DIRECT:
+        by_gid = num_peers or (
+            subgraph.gids is not None and numbering.ghosts is None
+        )  # else hosts name local ids
+        direct["lids_of_gids"] = (numbering.of_all_gids if by_gid else numbering.lids).data.ptr
+        if (known := numbering.sorted_ids()) is not None:
+            direct["sorted_ids"], direct["lids_of_ids"] = (array.data.ptr for array in known)
     return lease
 
 

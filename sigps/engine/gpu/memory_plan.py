@@ -50,6 +50,8 @@ _FIRST_DIRECT = 1 << 12
 
 _ALIGNED = 256
 
+_MOST_CELLS_OF_CLUSTER = 160
+
 SORTING = 20
 """Temporary bytes an edge to sort rows: keys, as many again to sort them, and the edges in the host's order."""
 
@@ -326,8 +328,12 @@ def can_push(compiled: CudaProgram) -> bool:
 
 
 def can_cluster(compiled: CudaProgram) -> bool:
-    """Return whether the small-frontier kernel can run a program: it pushes, and commits no edge states."""
-    return can_push(compiled) and not compiled.program.reads_edge_links
+    """Return whether the small-frontier kernel can run a program: it pushes, and commits no edge states.
+
+    Its blocks have totals of 32 warps and four more in shared memory.
+    """
+    are_few = num_cells(compiled.program.aggregate_dtypes) <= _MOST_CELLS_OF_CLUSTER
+    return can_push(compiled) and not compiled.program.reads_edge_links and are_few
 
 
 def shape_of(compiled: CudaProgram) -> Shape:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.account import spent_on
-from sigps.device.cuda import Gpu, Kernel, Module, check_fits
+from sigps.device.cuda import Gpu, Kernel, Module, check_fits, wait_for_device
 from sigps.device.host_block import HostBlock
 from sigps.engine.gpu.packed_places import (
     MOST_HEADS,
@@ -153,14 +153,17 @@ class PackedEdges:
         self._head_rows = np.zeros(MOST_HEADS, dtype=np.uint32)
 
     def _pin(self, rank: int) -> None:
-        """Pin the pages of the host, as long as this is there."""
+        """Pin the pages of the host, as long as this is there, and a kernel that reads them."""
+        import cupy
+
         if not self._host.pin():
             raise DeviceError(
                 f"the system does not pin the {self._host.num_bytes:,} bytes of packed edges that do not fit the GPU. "
                 "host_memory lets some stay on disk",
                 rank=rank,
             )
-        weakref.finalize(self, self._host.unpin).atexit = False
+        device = int(cupy.cuda.runtime.getDevice())
+        weakref.finalize(self, _unpin, self._host, device).atexit = False
 
     def _read_from_disk(self, loads: Loads, num_slots: int, bring: Callable[[int, Any], None]) -> None:
         import cupy
@@ -513,6 +516,11 @@ class PackedGraph(StreamedGraph):
         if columns:
             found["out_columns"] = cupy.empty(count, dtype=columns[0])
         return found | ({"gids": self.once("gids of lids", self._gids)} if is_part else {})
+
+
+def _unpin(block: HostBlock, device: int) -> None:
+    wait_for_device(device)  # a run that was given up may have left a kernel that reads them
+    block.unpin()
 
 
 def _lids_of(edges: StreamedEdges, lids: NDArray[np.uint32]) -> LidsOfRows | None:

@@ -369,7 +369,7 @@ class StreamingGpuSpec(GpuSpec):
             )
         if options.host_memory is not None and graph.packed.rows.file is None:
             return "host_memory is of pages that are read from a file, and the store is in memory"
-        totals = sum(dtype.itemsize for dtype in program.aggregate_dtypes)
+        totals = choice.bytes_of_totals(program, options.deterministic)
         most_totals = _MOST_TOTALS_BYTES
         if program.delivery is Delivery.DIRECT:
             most_totals = _MOST_TOTALS_OF_DIRECT if graph.group.size == 1 else _MOST_TOTALS_OF_DIRECT_ON_RANKS

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -263,16 +263,19 @@ def reverse_edges(xp: Any, sources: Any, targets: Any, rows: Any, gids: Any, num
     return found
 
 
-def require_symmetry(num_missing: int) -> None:
+def require_symmetry(num_missing: int | Literal["some"]) -> None:
     """Raise an error where edges of an undirected graph have no reverse.
+
+    Args:
+        num_missing: How many have none; "some" where nobody counted.
 
     Raises:
         GraphError: If some have none.
     """
     if num_missing:
         raise GraphError(
-            f"the graph is undirected, but {num_missing:,} edges are stored at one of their ends only: the store that "
-            "it was read from is wrong. Write it again from its source"
+            f"the graph is undirected, but {num_missing if num_missing == 'some' else f'{num_missing:,}'} edges are "
+            "stored at one of their ends only: the store that it was read from is wrong. Write it again from its source"
         )
 
 

@@ -68,7 +68,9 @@ class StreamedEdges(EdgeList):
     ) -> Iterator[tuple[int, NDArray[np.int64]]]:
         """Yield where the edges of a chain of pages begin, and the position of the reverse of each; O(edges) in all.
 
-        Of an undirected graph with rows in the given order, in the order of chains.
+        Of an undirected graph with rows in the given order, in the order of chains. Positions follow from how many
+        edges rows have, so those of a store that is wrong may be of other edges: of one rank's store hashes of all
+        edges tell, behind the last chain.
 
         Args:
             offsets: Of a part, where edges of rows and ghosts begin (`CrossingEdges.places`).
@@ -77,9 +79,9 @@ class StreamedEdges(EdgeList):
         Raises:
             GraphError: If an edge has none.
         """
-        from sigps.kernels.cpu.edge_values import reverse_in_order
+        from sigps.kernels.cpu.edge_values import reverse_in_order, sum_of_pairs
 
-        rows, is_whole = self.rows, offsets is None
+        rows, is_whole, total = self.rows, offsets is None, 0
         if offsets is None or num_below is None:
             offsets, num_below = rows.offsets, np.zeros(rows.offsets.size - 1, dtype=np.uint32)
         ends, reverse = np.empty(rows.most_arcs, np.uint32), np.empty(rows.most_arcs, np.int64)
@@ -90,12 +92,14 @@ class StreamedEdges(EdgeList):
             rows.unpack(number, own, {})
             if self.local_of is not None:
                 own[:] = self.local_of[own]
-            reverse_in_order(
-                *span.astype(np.uint64), offsets, moved(own, first), num_below, moved(found, first)
-            )
+            given = offsets, moved(own, first), num_below, moved(found, first)
+            reverse_in_order(*span.astype(np.uint64), *given)
+            if is_whole:
+                total += int(sum_of_pairs(*span.astype(np.uint64), *given[:2]))
             yield first, found
         if is_whole:  # else it was counted before
             require_symmetry(int(np.count_nonzero(num_below != np.diff(rows.offsets))))
+            require_symmetry("some" if total % (1 << 64) else 0)
 
     @property
     def columns(self) -> Mapping[str, NDArray[Any]]:

@@ -17,7 +17,11 @@ __all__ = [
     "mark_changes",
     "place_values",
     "reverse_in_order",
+    "sum_of_pairs",
 ]
+
+_MULTIPLIER_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
 
 
 @compiled
@@ -278,3 +282,37 @@ def reverse_in_order(
             reverse[e] = np.int64(offsets[ends[e]] + np.uint64(num_below[ends[e]]))
         for e in range(first, stop):
             num_below[ends[e]] += np.uint32(1)
+
+
+@compiled
+def sum_of_pairs(
+    begin: np.uint64, end: np.uint64, offsets: NDArray[np.uint64], ends: NDArray[np.uint32]
+) -> np.uint64:
+    """Return the hashes of edges to rows above their own, less those of their reverses, modulo 2**64.
+
+    Of all rows of a graph the sum is 0 where every edge has as many reverses as it is there times; of another, by
+    chance, once in 2**64.
+
+    Args:
+        begin: The first row.
+        end: The row behind the last.
+        offsets: [rows + 1], positions among all edges.
+        ends: [edges], whose elements of these rows are there.
+    """
+    total, one, half = np.uint64(0), np.uint64(1), np.uint64(32)
+    for row in range(begin, end):
+        for e in range(offsets[row], offsets[row + one]):
+            other = np.uint64(ends[e])
+            if other > row:
+                total += _mix((row << half) | other)
+            elif other < row:
+                total -= _mix((other << half) | row)
+    return total
+
+
+@compiled
+def _mix(word: np.uint64) -> np.uint64:
+    """Scramble a word: `graph.random_bits.splitmix64`."""
+    word = (word ^ (word >> np.uint64(30))) * _MULTIPLIER_1
+    word = (word ^ (word >> np.uint64(27))) * _MULTIPLIER_2
+    return word ^ (word >> np.uint64(31))

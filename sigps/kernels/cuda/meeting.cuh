@@ -48,7 +48,8 @@ __device__ void add_up(const Live &live, Everywhere &all) {
 // Waits for all blocks of all ranks. `all`: in the memory of this GPU; its
 // `num_rounds` are those since they met last, of the rank that had most.
 // `facts()` is what this rank tells, by one thread. Returns whether all came in
-// time.
+// time. Where one did not, this rank meets nobody ever after: that one may come
+// to the same meeting late, and would take the next for the one that follows.
 template <class Facts>
 __device__ bool meet(const Live &live, Barrier &barrier, uint32_t &generation,
                      Everywhere &all, Facts facts) {
@@ -62,9 +63,11 @@ __device__ bool meet(const Live &live, Barrier &barrier, uint32_t &generation,
     uint32_t place = (number & 1) * count;
     if (threadIdx.x == 0) {
       mine = facts();
-      all.lost = 0;
+      all.lost = meetings.lost;
     }
     __syncthreads();
+    if (all.lost != 0)
+      return;
     fence_for_all();
     for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
       uint32_t rank = i / FACT_HALVES, half = i % FACT_HALVES;
@@ -90,6 +93,7 @@ __device__ bool meet(const Live &live, Barrier &barrier, uint32_t &generation,
     if (threadIdx.x == 0) {
       add_up(live, all);
       meetings.number = number + 1;
+      meetings.lost = all.lost;
     }
   });
   return all.lost == 0;

@@ -72,6 +72,7 @@ struct Meetings {
                                // memory: by turns, who told, and what
   unsigned long long timeout;  // nanoseconds
   uint32_t number;             // of meetings
+  uint32_t lost;               // not 0: 1 + a rank that did not come in time
   uint32_t num_told;           // by all ranks
   uint32_t told_begins[MOST_RANKS];                       // in `told` of Live
   uint32_t told_first[MOST_RANKS], told_last[MOST_RANKS]; // since they met

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import host_gpu
+import host_peers
 import numpy as np
 import pytest
 from send_programs import Flood
+from thread_group import ThreadGroup, run_ranks
 
 import sigps
 from sigps import DeviceError, Graph, State, Vertex
+from sigps.apps import BFS
 from sigps.compiler.frontend.analysis import analyse
 from sigps.engine.contract import RunOptions
 from sigps.engine.gpu.numbering import Numbering
@@ -50,6 +54,29 @@ def needed(program: Vertex, store: Path, monkeypatch: pytest.MonkeyPatch) -> int
     found = re.search(r"which needs ([0-9,]+) even with its edges packed", str(refused.value))
     assert found is not None
     return int(found[1].replace(",", ""))
+
+
+def test_programs_without_direct_messages_have_no_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, program = saved(tmp_path / "store", 7), BFS(source=300)
+    expected = sigps.run(program, sigps.load(store), device="cpu")["level"].tolist()
+    made: list[str] = []
+
+    def of_all_gids(self: Numbering) -> None:
+        made.append("a table of all gids")
+
+    monkeypatch.setattr(Numbering, "of_all_gids", property(of_all_gids))
+    host_gpu.use_host_as_gpu(monkeypatch)
+    found = sigps.run(program, sigps.load(store), device="cuda", stream="always")
+    assert found["level"].tolist() == expected
+    host_peers.use_host_as_peers(monkeypatch, 2)
+
+    def of(group: ThreadGroup) -> Any:
+        return sigps.run(program, sigps.load(store, group=group), device="cuda", transport="peer")["level"]
+
+    assert run_ranks(2, of)[0].tolist() == expected
+    assert made == []
 
 
 @pytest.mark.parametrize("program", [Flood(copies=2), Pokes()])

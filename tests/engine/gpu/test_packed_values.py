@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+import weakref
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import host_gpu
 import numpy as np
 import pytest
+from crafted_stores import change_header
 from packed_runs import on_ranks
 from value_programs import VALUES
 
 import sigps
-from sigps import Checkpoint, ConfigError, Graph, Result, run
+from sigps import Checkpoint, ConfigError, Graph, GraphError, Result, run
 from sigps.compiler.frontend.analysis import analyse
+from sigps.device.pinned_block import PinnedBlock
 from sigps.engine.contract import RunOptions
 from sigps.engine.gpu import placement
 from sigps.engine.gpu.crossing_plan import bytes_to_cross
 from sigps.engine.gpu.crossing_values import CrossingValues
+from sigps.engine.gpu.edge_states import restore_edge_states
+from sigps.engine.gpu.packed_edges import PackedGraph
+from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.table import engine_of
 from sigps.graph.formats.packed_store import save_packed
+from sigps.graph.packing.paged import PagedRows
 from sigps.job.streaming import Streaming, decide_streaming
 
 STAYS = [[True, True], [False, True], [False, False]]
@@ -166,3 +176,119 @@ def test_what_crosses_between_ranks_is_in_the_plan(tmp_path: Path, monkeypatch: 
         num_edges = values._num_edges
         assert planned.values == (2 + 1) * 16 * num_edges + 8 * num_edges
         assert 0 < crossing.num_copies <= num_edges
+
+
+def test_what_a_run_begins_with_is_written_before_what_it_goes_on_from(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    host_gpu.use_host_as_gpu(monkeypatch)
+    pending, is_done = np.empty(5, np.int64), []
+
+    class Late:
+        """A stream whose first kernel ends when it is waited for."""
+
+        def synchronize(self) -> None:
+            pending[:] = 7
+            is_done.append(True)
+
+    monkeypatch.setattr(sys.modules["cupy"].cuda, "get_current_stream", Late)
+    memory: Any = SimpleNamespace(has_values_on_host=True, edge_states=lambda: ([pending], []))
+    restore_edge_states(memory, (np.arange(5),))
+    assert is_done
+    assert pending.tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("stays", STAYS)
+def test_a_run_keeps_what_the_graph_forgets(
+    stays: list[bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host_gpu.use_host_as_gpu(monkeypatch)
+    graph = stored(tmp_path, 6, 256)
+    expected = run(VALUES["forest"], graph, device="cpu", stream="never")
+    monkeypatch.setattr(placement, "_stays", lambda wanted, room: stays)
+    find, launch = PackedGraph.reverse, host_gpu._LeaseKernel.launch
+    found: list[Any] = []
+
+    def found_and_forgotten(self: PackedGraph) -> Any:
+        reverse = find(self)
+        self.forget("reverse")  # as where a run beside this one has it elsewhere
+        found.append(weakref.ref(reverse))
+        return reverse
+
+    def launched(*given: Any, **more: Any) -> None:
+        assert found[-1]() is not None
+        launch(*given, **more)
+
+    monkeypatch.setattr(PackedGraph, "reverse", found_and_forgotten)
+    monkeypatch.setattr(host_gpu._LeaseKernel, "launch", launched)
+    graph = sigps.load(tmp_path / "store")
+    assert_equal(run(VALUES["forest"], graph, device="cuda", stream="always"), expected)
+    assert found
+
+
+def test_memory_of_the_host_goes_when_the_device_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host_gpu.use_host_as_gpu(monkeypatch)
+    runtime = sys.modules["cupy"].cuda.runtime
+    events: list[str] = []
+    monkeypatch.setattr(runtime, "deviceSynchronize", lambda: events.append("waited"))
+    monkeypatch.setattr(runtime, "hostUnregister", lambda address: events.append("unpinned"))
+    graph = stored(tmp_path, 6, 256)
+    run(VALUES["forest"], graph, device="cuda", stream="always")
+    del graph
+    gc.collect()
+    assert events[-2:] == ["waited", "unpinned"]
+
+
+def test_values_on_the_host_go_when_the_device_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    host_gpu.use_host_as_gpu(monkeypatch)
+    cuda = sys.modules["cupy"].cuda
+    events: list[str] = []
+
+    class Pinned(host_gpu._Pinned):
+        def __del__(self) -> None:
+            events.append("freed")
+
+    monkeypatch.setattr(cuda, "PinnedMemory", Pinned)
+    monkeypatch.setattr(cuda.runtime, "deviceSynchronize", lambda: events.append("waited"))
+    pointer = PinnedBlock(100, "values").pointer
+    assert events == []
+    del pointer
+    assert events == ["waited", "freed"]
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_a_store_that_is_not_symmetric_is_refused(
+    parallel: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each row has as many edges as lead to it, so that counts do not tell."""
+    ring = np.arange(400)
+    sources, targets = (
+        np.append(ring, ring),
+        np.append((ring + 1) % 400, (ring + (1 if parallel else 399)) % 400),
+    )
+    count = 800 if parallel else 400
+    made = Graph.from_edges(sources[:count], targets[:count], directed=True)
+    save_packed(made, tmp_path / "store", order="given", page_arcs=64)
+    change_header(tmp_path / "store", lambda header: header.update(directed=False))
+    host_gpu.use_host_as_gpu(monkeypatch)
+    with pytest.raises(GraphError, match="some edges are stored at one of their ends only"):
+        run(VALUES["forest"], sigps.load(tmp_path / "store"), device="cuda", stream="always")
+
+
+def test_parallel_edges_and_loops_are_symmetric(tmp_path: Path) -> None:
+    sources, targets = np.array([0, 0, 1, 1, 2, 3, 3]), np.array([1, 1, 1, 2, 3, 0, 3])
+    save_packed(
+        Graph.from_edges(sources, targets, directed=False), tmp_path / "store", order="given", page_arcs=4
+    )
+    edges = whole_edges(sigps.load(tmp_path / "store"))
+    found = np.concatenate([part.copy() for _, part in edges.each_reverse()])
+    ends, owners = edges.all_ends(), np.repeat(np.arange(4), np.diff(edges.offsets.astype(int)))
+    np.testing.assert_array_equal(ends[found], owners)
+    np.testing.assert_array_equal(owners[found], ends)
+
+
+def whole_edges(graph: Graph) -> StreamedEdges:
+    assert graph.packed is not None
+    return StreamedEdges(PagedRows(graph.packed.rows, 1), graph.num_vertices)
