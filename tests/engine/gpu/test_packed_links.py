@@ -20,6 +20,7 @@ from sigps.compiler.frontend.analysis import analyse
 from sigps.device.linking import link_kernel
 from sigps.engine.gpu.launch import WIDE
 from sigps.engine.gpu.memory_plan import shape_over_packed
+from sigps.engine.gpu.packed_places import may_read_rows
 from sigps.engine.gpu.variant import FED, PEERS, Packing
 
 
@@ -164,3 +165,44 @@ def test_kernels_that_bring_values_to_other_ranks_link() -> None:
     cubin = link_kernel("crossing_values", "sm_90")
     assert b"commit_values_warp_mapped" in cubin
     assert b"take_values_thread_mapped" in cubin
+
+
+class Priced(sigps.Vertex, message=float):
+    """Reads two columns, and has all aggregators that fit beside them in shared memory."""
+
+    wide = sigps.Aggregator.sum(sigps.Vector[int, 4])
+    least: sigps.State[float] = inf
+
+    def compute(self, messages):  # type: ignore[no-untyped-def]
+        self.wide[self.id % 4] += 1
+        best = min(messages, default=inf)
+        if best < self.least:
+            self.least = best
+            for edge in self.out_edges:
+                self.send(edge, best + edge.weight + edge.price)
+
+
+class PricedMore(Priced):
+    """With more of them its rows are not read where they lie."""
+
+    others = sigps.Aggregator.sum(sigps.Vector[int, 28])
+
+    def compute(self, messages):  # type: ignore[no-untyped-def]
+        self.wide[self.id % 4] += 1
+        self.others[self.id % 28] += 1
+        best = min(messages, default=inf)
+        if best < self.least:
+            self.least = best
+            for edge in self.out_edges:
+                self.send(edge, best + edge.weight + edge.price)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda.core is not installed")
+@pytest.mark.parametrize(("made", "packing"), [(Priced, Packing.PUSHED_PART), (PricedMore, Packing.PART)])
+def test_kernels_that_read_two_columns_link(made: type[sigps.Vertex], packing: Packing) -> None:
+    program = analyse(made(), "double")
+    assert may_read_rows(program) == (packing is Packing.PUSHED_PART)
+    columns = {"weight": np.dtype(np.float64), "price": np.dtype(np.uint8)}
+    compiled = compile_for_cuda(program, columns, narrow_ids=True, arch="sm_90")
+    more = {"SIGPS_CLUSTER_THREADS": "0"} | packing.macros(compiled, has_heads=False) | PEERS
+    assert b"run_lease" in link(compiled, "lease", "sm_90", WIDE.macros() | more)
