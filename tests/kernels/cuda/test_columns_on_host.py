@@ -10,6 +10,7 @@ import pytest
 from column_programs import COLUMNS, SEARCHES, with_columns
 from host_gpu import use_host_as_gpu
 from host_lease import run_leases_by_their_text
+from host_peers import use_host_as_peers
 from packed_runs import on_ranks
 from turns import in_turn
 
@@ -73,12 +74,30 @@ def test_searches_go_both_ways(
     assert_near(found, expected, direction)
 
 
-@pytest.mark.parametrize("name", ["tolls", "every", "heard", "walked"])
-def test_ranks_read_their_own(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+RANKS: list[tuple[str, int, str, dict[str, Any]]] = [
+    ("tolls", 2, "hosts", {}),
+    ("every", 3, "nccl", {"host_memory": "10KB"}),
+    ("walked", 2, "hosts", {"transfer": "bulk"}),
+    ("silent", 2, "nccl", {}),
+    ("every", 2, "peers", {}),
+    ("heard", 3, "peers", {}),
+    ("narrow", 2, "peers", {"direction": "push"}),
+    ("weighed", 3, "peers", {"direction": "push"}),
+]
+
+
+@pytest.mark.parametrize(("name", "ranks", "way", "options"), RANKS)
+def test_ranks_read_their_own(
+    name: str, ranks: int, way: str, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     save_packed(with_columns(7, weighted=False), tmp_path / "store", order="given", page_arcs=24)
     expected = run(COLUMNS[name], sigps.load(tmp_path / "store"), device="python")
-    use_host_as_gpu(monkeypatch)
+    if way == "peers":
+        use_host_as_peers(monkeypatch, ranks)
+    else:
+        use_host_as_gpu(monkeypatch, has_nccl=way == "nccl")
     launched = run_leases_by_their_text(monkeypatch, blocks=2)
-    found = on_ranks(2, COLUMNS[name], tmp_path / "store", stream="always")
+    found = on_ranks(ranks, COLUMNS[name], tmp_path / "store", stream="always", **options)
     assert launched
     assert_near(found, expected, name)
+    assert any(s.direction == "push" for s in found.stats) == (options.get("direction") == "push")
