@@ -145,6 +145,8 @@ COLUMNS: dict[str, Vertex] = {
     "silent": Silent(),
 }
 SEARCHES = "cheapest", "narrow", "weighed"
+WEIGHTED = "tolls", "weighed", "every", "walked"
+"""They read weights, which a graph may lack."""
 
 
 def with_columns(scale: int, *, weighted: bool, directed: bool = False) -> sigps.Graph:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import host_gpu
 import numpy as np
 import pytest
-from column_programs import COLUMNS, SEARCHES, with_columns
+from column_programs import COLUMNS, SEARCHES, WEIGHTED, with_columns
 from turns import in_turn
 
 import sigps
-from sigps import ConfigError, Result, State, Vertex, run
+from sigps import ConfigError, GraphError, Result, State, Vertex, run
 from sigps.compiler.cuda.compile import macros_of
 from sigps.compiler.frontend.analysis import analyse
 from sigps.engine.gpu.packed_places import bytes_beside_pages, places_in_pages
@@ -21,6 +22,7 @@ from sigps.engine.partition.streamed import StreamedEdges
 from sigps.graph.formats.packed_store import save_packed
 from sigps.graph.packing.paged import PagedRows
 from sigps.graph.packing.table import chains
+from sigps.graph.packing.unpacker import PackedRows
 
 
 class Nine(Vertex, message=int):
@@ -68,6 +70,23 @@ def test_rows_are_pushed_by_two_columns_at_most(
     assert stored.is_laid_out == (name == "tolls")
 
 
+def test_a_damaged_page_of_a_second_column_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_packed(with_columns(5, weighted=True), tmp_path / "store", page_arcs=256)
+    host_gpu.use_host_as_gpu(monkeypatch)
+    bring = PackedRows.bring_page
+
+    def bring_damaged(self: PackedRows, page: int, room: Any, columns: Sequence[str]) -> None:
+        bring(self, page, room, columns)
+        if page == 1:
+            begins = self.table.words, self.columns[columns[0]].begins
+            room[sum(int(words[2] - words[1]) for words in begins) + 1] += 1  # how many numbers it has
+
+    monkeypatch.setattr(PackedRows, "bring_page", bring_damaged)
+    for program, name in (("cheapest", "time"), ("weighed", "lanes")):
+        with pytest.raises(GraphError, match=f"the column '{name}' is damaged in page 1"):
+            run(COLUMNS[program], sigps.load(tmp_path / "store"), device="cuda", stream="always")
+
+
 @pytest.mark.parametrize("name", ["tolls", "walked"])
 def test_the_plan_counts_every_column(name: str, tmp_path: Path) -> None:
     """Also those of whole pages that blocks unpack, and of edges that compute() walks."""
@@ -89,11 +108,13 @@ def test_the_plan_counts_every_column(name: str, tmp_path: Path) -> None:
     assert planned.get("walks") == (None if name == "tolls" else 8 * (n + 1) + 132 * most_arcs * an_edge)
 
 
+CASES = [(*case, False) for case in in_turn(COLUMNS, [256, 1 << 18])]
+CASES += [(*case, True) for case in in_turn(WEIGHTED, [1 << 18, 256])]
+
+
 @pytest.mark.gpu
-@pytest.mark.parametrize(("name", "page_arcs"), in_turn(COLUMNS, [256, 1 << 18]))
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("name", "page_arcs", "weighted"), CASES)
 def test_as_on_cores(name: str, page_arcs: int, weighted: bool, tmp_path: Path) -> None:
-    page_arcs = page_arcs if weighted else (1 << 18) + 256 - page_arcs
     save_packed(with_columns(12, weighted=weighted), tmp_path / "store", order="given", page_arcs=page_arcs)
     expected = run(COLUMNS[name], sigps.load(tmp_path / "store"), device="cpu", asynchronous=False)
     every: list[dict[str, Any]] = [{}, {"transfer": "bulk"}, {"device_memory": "400MB"}]

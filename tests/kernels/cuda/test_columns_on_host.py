@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from column_programs import COLUMNS, SEARCHES, with_columns
+from column_programs import COLUMNS, SEARCHES, WEIGHTED, with_columns
 from host_gpu import use_host_as_gpu
 from host_lease import run_leases_by_their_text
 from host_peers import use_host_as_peers
@@ -27,7 +27,6 @@ def assert_near(found: Result, expected: Result, what: Any) -> None:
     assert [s.messages for s in found.stats] == [s.messages for s in expected.stats]
 
 
-WEIGHTED = "tolls", "weighed", "every", "walked"
 CASES = [(*case, False) for case in in_turn(COLUMNS, [24, 1 << 12])]
 CASES += [(*case, True) for case in in_turn(WEIGHTED, [1 << 12, 24])]
 
