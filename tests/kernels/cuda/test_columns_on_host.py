@@ -82,6 +82,8 @@ RANKS: list[tuple[str, int, str, dict[str, Any]]] = [
     ("heard", 3, "peers", {}),
     ("narrow", 2, "peers", {"direction": "push"}),
     ("weighed", 3, "peers", {"direction": "push"}),
+    ("weighed", 2, "nccl", {"direction": "push"}),
+    ("walked", 2, "peers", {}),
 ]
 
 
