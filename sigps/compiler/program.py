@@ -403,6 +403,11 @@ class VertexProgram:
         """Whether an engine reads edges: messages go along them, or compute() walks them."""
         return self.delivery is Delivery.RECORD or self.reads_edges
 
+    @property
+    def columns_of_edges(self) -> tuple[str, ...]:
+        """Edge columns that messages or compute() read, each once, those of messages first."""
+        return tuple(dict.fromkeys((*self.edge_columns, *self.read_columns)))
+
     @functools.cached_property
     def message_dtypes(self) -> tuple[np.dtype[Any], ...]:
         return tuple(field.dtype(self.precision) for field in self.message)  # type: ignore[arg-type]

@@ -596,13 +596,14 @@ class _LeaseKernel:
         """Return rows of in-edges one after another: those that change have room behind them."""
         edges, n = lease["in_edges"], int(lease["num_owned"])
         if lease["packed"]["num_chains"]:
-            names = *self._program.edge_columns, *self._program.read_columns
-            types = [self._columns.get(name, np.float64) for name in names]
-            offsets, ends, columns = _unpacked(lease["packed"], n, types)
-            count = len(self._program.edge_columns)
-            self._columns_in_order = columns[:count]
-            if self._program.reads_edges:
-                self._walked = self._edges_to_walk(lease, offsets, ends, columns[count:])
+            program, names = self._program, self._program.columns_of_edges
+            types = [self._columns.get(name, np.dtype(np.float64)) for name in names]
+            offsets, ends, values = _unpacked(lease["packed"], n, types)
+            columns = dict(zip(names, values, strict=True))
+            self._columns_in_order = [columns[name] for name in program.edge_columns]
+            if program.reads_edges:
+                walked = [columns[name] for name in program.read_columns]
+                self._walked = self._edges_to_walk(lease, offsets, ends, walked)
             return offsets, ends
         offsets = np.zeros(n + 1, np.uint64)
         if not edges["ends"]:  # nobody reads them
@@ -739,9 +740,12 @@ def _unpacked(packed: Any, num_owned: int, types: list[Any]) -> tuple[Any, Any, 
             first_rows[page + 1] - first_rows[page]
         )  # where it did not come
         read = read_rows(own, int(packed["first_row"]) + int(first_rows[page])) if own else no_rows
-        for values, dtype in zip(columns, types, strict=True):
-            place = int(_at(packed["column_places"], np.uint32, num_pages)[page])
-            num_arcs = sum(map(len, read))
+        num_there = 0
+        for number, (values, dtype) in enumerate(zip(columns, types, strict=True)):
+            place, num_arcs = 0, sum(map(len, read))
+            if packed["column_places"] and not int(packed["absent_columns"]) >> number & 1:
+                num_there += 1
+                place = int(_at(packed["column_places"], np.uint32, num_there * num_pages)[-num_pages:][page])
             is_there = place and num_arcs
             values.append(read_numbers(own[place:], dtype) if is_there else np.ones(num_arcs, dtype))
         for row, targets in enumerate(read, int(first_rows[page])):

@@ -242,7 +242,8 @@ def _linked(
 ) -> bytes:
     """Compile a file of kernels and a program's functions as one text; return the library."""
     layout = layout_of(program, dict(types), narrow)
-    functions = Functions(program, dict(types))
+    missing = dict.fromkeys((*program.edge_columns, *program.read_columns), np.dtype(np.float64))  # weights
+    functions = Functions(program, missing | dict(types))
     functions.infer()
     source, can_fault = functions.source(layout, cuda._empty(program, layout.slots))
     defines = cuda._defines(program, layout, cuda._neutral(program, layout.slots), can_fault)

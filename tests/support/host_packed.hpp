@@ -210,9 +210,9 @@ static uint32_t sigps_deliver(const sigps::Arguments *arguments, int64_t,
 #else
   sigps::Slots slots = {2 * record->word};
 #endif
-#ifdef SIGPS_COLUMN
+#ifdef SIGPS_COLUMN_TYPES
   slots.words[SIGPS_GROUPED] +=
-      uint64_t(((const SIGPS_COLUMN *)arguments->columns[0])[edge]);
+      uint64_t(((const SIGPS_COLUMN_TYPES *)arguments->columns[0])[edge]);
 #endif
   memcpy(value, &slots, sizeof slots);
   return 1;

@@ -590,6 +590,7 @@ class GpuEngine:
             sorts=bool(message and program.sorts_by),
             key=key,
         )
+        lease["packed"]["absent_columns"] = self._absent_columns()
         for i, own in enumerate(reading["lists"]):
             lease["in"]["lists"][i] = lease["out"]["lists"][i] = own.data.ptr
         if "list_keys" in reading:
@@ -603,7 +604,8 @@ class GpuEngine:
                 if name == "gids":
                     lease["packed"]["gids"] = array.data.ptr
                 elif name == "out_columns":
-                    lease["in"][name][0] = array.data.ptr
+                    for i, column in enumerate(array):
+                        lease["in"][name][i] = column.data.ptr
                 else:
                     lease["in"][name] = array.data.ptr
             if program.reads_reverse:
@@ -613,6 +615,12 @@ class GpuEngine:
                 lease["in"]["reverse"] = reading["reverse"].data.ptr
             reading |= walker
         self._readers = blocks, reading
+
+    def _absent_columns(self) -> int:
+        """Return which of the columns of edges are not there, as bits: all weights are 1."""
+        assert isinstance(self._graph, PackedGraph)
+        names = enumerate(self._program.columns_of_edges)
+        return sum(1 << i for i, name in names if name not in self._graph.columns)
 
     def _raise_if_faulted(self, ending: int) -> None:
         """Raise the error of a launch that ended by one."""

@@ -24,6 +24,7 @@ from sigps.engine.gpu.packed_places import (
     PlacesInPages,
     arcs_of_spans,
     bytes_of_heads,
+    column_places,
     first_words,
     head_rows,
     key_tables,
@@ -61,7 +62,7 @@ class PackedEdges:
         edges: The edges; local ids of owned vertices are the numbers of rows.
         places: Where rows are in pages.
         resident_bytes: What pages on the device may take.
-        column: The column that is read with them, or None.
+        columns: Those that are read with them.
         host_bytes: What pages in pinned memory may take; the others stay on disk. None for no limit.
         rank: Whose they are, for errors.
         lids: Of a part, the local ids of rows that may be ends; None where they are the numbers of rows.
@@ -81,7 +82,7 @@ class PackedEdges:
         edges: StreamedEdges,
         places: PlacesInPages,
         resident_bytes: int,
-        column: str | None,
+        columns: Sequence[str],
         *,
         host_bytes: int | None = None,
         rank: int = 0,
@@ -92,7 +93,7 @@ class PackedEdges:
         self._edges, packed = edges, edges.rows.packed
         self._of_feed: dict[str, Any] = {}
         table = packed.table
-        words = first_words(packed, column)
+        words = first_words(packed, columns)
         self.num_words = int(words[-1])
         num_resident = int(np.searchsorted(words, resident_bytes // 4, side="right")) - 1
         self.num_resident = int(words[num_resident])
@@ -115,7 +116,7 @@ class PackedEdges:
             packed,
             places,
             headers,
-            column,
+            columns,
             words,
             resident=self._resident,
             num_resident=num_resident,
@@ -132,8 +133,8 @@ class PackedEdges:
         if self._arcs_of_spans.size:
             kept["span_numbers"] = span_numbers(edges.rows, order)
         kept |= {"fronts": reading.fronts, "first_fronts": reading.first_fronts[:-1].astype(np.uint32)}
-        if column is not None:
-            kept["column_places"] = np.diff(table.words).astype(np.uint32)
+        if columns:
+            kept["column_places"] = column_places(packed, columns).ravel()
         if lids is not None:
             kept |= {"lids_of_rows": lids.words, "other_lids": lids.others.ravel()}
         self._arrays = {name: cupy.asarray(values) for name, values in kept.items()}
@@ -141,14 +142,14 @@ class PackedEdges:
         if ring is not None:
 
             def bring(page: int, room: NDArray[np.uint32]) -> None:
-                packed.bring_page(page, room, column)
+                packed.bring_page(page, room, columns)
                 headers.check(page, room)
 
             chains = edges.rows.chains
             in_order = [page for chain in order.tolist() for page in chains[chain] if page >= num_held]
             self._read_from_disk(cut_loads(in_order, np.diff(words), ring.load_words), ring.num_slots, bring)
         self._damaged = cupy.full(1, NO_PAGE, dtype=cupy.uint32)
-        self._scratch_words = functools.partial(scratch_words, packed, places, column, num_resident)
+        self._scratch_words = functools.partial(scratch_words, packed, places, columns, num_resident)
         self._heads: Any = None
         self._head_rows = np.zeros(MOST_HEADS, dtype=np.uint32)
 
@@ -334,7 +335,7 @@ class PackedEdges:
         filled["num_rows"], filled["head_rows"] = self._edges.rows.offsets.size - 1, self._head_rows
         packed, local_of = self._edges.rows.packed, self._edges.local_of
         filled["num_targets"] = packed.num_vertices if local_of is None else local_of.size
-        filled["first_row"] = packed.first_row
+        filled["first_row"], filled["num_pages"] = packed.first_row, packed.table.num_pages
         return filled, own | {"lists": lists} | sorting
 
     def require_whole(self) -> None:
@@ -405,7 +406,7 @@ class PackedGraph(StreamedGraph):
     Attributes:
         packed: The pages.
         num_rows: Their rows.
-        column: The edge column that is read with them, or None.
+        columns: The edge columns that are read with them.
         host_bytes: What pages in pinned memory may take; None for no limit.
     """
 
@@ -414,7 +415,7 @@ class PackedGraph(StreamedGraph):
         subgraph: Subgraph,
         gpu: Gpu,
         resident_bytes: int,
-        column: str | None = None,
+        columns: Sequence[str] = (),
         *,
         places: PlacesInPages,
         host_bytes: int | None = None,
@@ -427,12 +428,12 @@ class PackedGraph(StreamedGraph):
             edges,
             places,
             resident_bytes,
-            column,
+            columns,
             host_bytes=host_bytes,
             rank=rank,
             lids=_lids_of(edges, self.numbering.lids_on_host),
         )
-        self.column, self.host_bytes = column, host_bytes
+        self.columns, self.host_bytes = tuple(columns), host_bytes
         self.num_rows = edges.rows.offsets.size - 1
         self.walked: StoredRows = StoredRows(edges)
         self._stays = True, True
@@ -496,7 +497,7 @@ class PackedGraph(StreamedGraph):
 
         Args:
             num_blocks: The blocks; each has room for the edges of a chain.
-            columns: The edge columns that compute() reads, one at most.
+            columns: The types of the edge columns that compute() reads; there are arrays of all as "out_columns".
         """
         import cupy
 
@@ -513,8 +514,7 @@ class PackedGraph(StreamedGraph):
             "out_gids": cupy.empty(count, dtype=cupy.uint32),
             "out_ids": cupy.empty(count, dtype=cupy.int64),
         }
-        if columns:
-            found["out_columns"] = cupy.empty(count, dtype=columns[0])
+        found["out_columns"] = [cupy.empty(count, dtype=dtype) for dtype in columns]
         return found | ({"gids": self.once("gids of lids", self._gids)} if is_part else {})
 
 

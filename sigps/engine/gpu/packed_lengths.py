@@ -60,12 +60,12 @@ def packed_path_lengths(
         return None
     if not graph.is_symmetric or (subgraph.is_mesh and not is_asked):
         return None
-    if graph.column is None or program.edge_columns[claim.column] != graph.column:
+    if graph.columns != (program.edge_columns[claim.column],):
         return None
     labels = choose_page_labels(graph.num_owned, program.state_dtypes[claim.length])
     if record_bytes < np.dtype(np.uint64).itemsize or labels is None:
         return None
-    weight = dict(column_types(subgraph))[graph.column]
+    weight = dict(column_types(subgraph))[graph.columns[0]]
     return PackedPathLengths(graph, gpu, claim, weight, labels)
 
 
@@ -158,7 +158,7 @@ def page_path_macros(length: str, weight: str, vertex_id: str, parent: str) -> d
     """Return what `kernels/cuda/packed_lengths.cu` is compiled with, of the names of NumPy's types."""
     return {
         "SIGPS_LENGTH": c_type(np.dtype(length)),
-        "SIGPS_COLUMN": c_type(np.dtype(weight)),
+        "SIGPS_COLUMN_TYPES": c_type(np.dtype(weight)),
         "SIGPS_ID": c_type(np.dtype(vertex_id)),
         "SIGPS_PARENT": c_type(np.dtype(parent)),
         **_SHAPE.macros(),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sigps.compiler.program import VertexProgram
 from sigps.engine.partition.streamed import StreamedEdges
 from sigps.graph.packing.paged import PagedRows
 from sigps.graph.packing.table import PageTable
@@ -26,6 +27,7 @@ __all__ = [
     "arcs_of_spans",
     "bytes_beside_pages",
     "bytes_of_heads",
+    "column_places",
     "first_words",
     "front_words",
     "head_rows",
@@ -33,6 +35,7 @@ __all__ = [
     "key_tables",
     "lids_of_rows",
     "list_bytes",
+    "may_read_rows",
     "most_heads",
     "num_chunks",
     "order_of_chains",
@@ -163,16 +166,32 @@ def places_in_pages(paged: PagedRows) -> PlacesInPages:
     )
 
 
-def first_words(packed: PackedRows, column: str | None) -> NDArray[np.int64]:
-    """Return where pages begin, [pages + 1], each with its page of a column behind it."""
+_MOST_IN_PLACE = 2
+
+
+def may_read_rows(program: VertexProgram) -> bool:
+    """Tell whether packed rows may be read where they lie: a column takes 264 bytes of a warp, in shared memory."""
+    return len(program.columns_of_edges) <= _MOST_IN_PLACE
+
+
+def first_words(packed: PackedRows, columns: Sequence[str] = ()) -> NDArray[np.int64]:
+    """Return where pages begin, [pages + 1], each with its pages of some columns behind it."""
     words = packed.table.words.astype(np.int64)
-    return words if column is None else words + packed.columns[column].begins.astype(np.int64)
+    for name in columns:
+        words = words + packed.columns[name].begins.astype(np.int64)
+    return words
+
+
+def column_places(packed: PackedRows, columns: Sequence[str]) -> NDArray[np.uint32]:
+    """Return where in a page those of its columns begin, [columns, pages]."""
+    sizes = [np.diff(packed.table.words), *(np.diff(packed.columns[name].begins) for name in columns)]
+    return np.cumsum([size.astype(np.int64) for size in sizes[:-1]], axis=0).astype(np.uint32)
 
 
 def scratch_words(
     packed: PackedRows,
     places: PlacesInPages,
-    column: str | None = None,
+    columns: Sequence[str] = (),
     num_resident: int = 0,
     slots_bytes: int = 0,
 ) -> tuple[int, int, int]:
@@ -181,16 +200,15 @@ def scratch_words(
     Args:
         packed: The pages.
         places: Where rows are in them.
-        column: The column that stands behind each page, or None.
+        columns: Those that stand behind each page.
         num_resident: The first so many are not copied.
         slots_bytes: Of combined messages.
     """
     parts, arcs = places.num_parts.astype(np.int64), np.diff(packed.table.arcs).astype(np.int64)
     gaps = arcs - parts
-    chunks = int(
-        (num_chunks(parts) + num_chunks(gaps) + (0 if column is None else num_chunks(arcs))).max(initial=0)
-    )
-    longest = int(np.diff(first_words(packed, column))[num_resident:].max(initial=0))
+    of_columns = len(columns) * num_chunks(arcs)
+    chunks = int((num_chunks(parts) + num_chunks(gaps) + of_columns).max(initial=0))
+    longest = int(np.diff(first_words(packed, columns))[num_resident:].max(initial=0))
     return longest, 64 * chunks, 32 + inbox_words(slots_bytes) * 32 * (1 + int(gaps.max(initial=0)) // 1024)
 
 
@@ -208,22 +226,23 @@ def bytes_beside_pages(
     places: PlacesInPages,
     num_vertices: int,
     num_blocks: int,
-    column: str | None,
+    columns: Sequence[str],
     slots_bytes: int = 0,
 ) -> int:
     """Return about the bytes that a graph takes on the device beside pages: by vertex, by page, and scratch."""
-    words = sum(scratch_words(edges.rows.packed, places, column, slots_bytes=slots_bytes))
+    words = sum(scratch_words(edges.rows.packed, places, columns, slots_bytes=slots_bytes))
     table = edges.rows.packed.table
-    by_page = 16 * table.num_pages + 4 * int(front_words(table, places, column).sum()) + table.words.nbytes
+    fronts = 4 * int(front_words(table, places, columns).sum())
+    by_page = (16 + 4 * len(columns)) * table.num_pages + fronts + table.words.nbytes
     return 25 * num_vertices + places.num_bytes + by_page + 4 * words * num_blocks + _ROUNDED_UP
 
 
-def front_words(table: PageTable, places: PlacesInPages, column: str | None = None) -> NDArray[np.int64]:
-    """Return the words of each page's header and tables, [pages]; with those of a column behind them."""
+def front_words(table: PageTable, places: PlacesInPages, columns: Sequence[str] = ()) -> NDArray[np.int64]:
+    """Return the words of each page's header and tables, [pages]; with those of some columns behind them."""
     parts, arcs = places.num_parts.astype(np.int64), np.diff(table.arcs).astype(np.int64)
     num_rows = table.end_rows.astype(np.int64) - table.first_rows.astype(np.int64)
     words = HEADER_WORDS + num_chunks(num_rows) + num_chunks(parts) + 2 * num_chunks(arcs - parts)
-    return words if column is None else words + COLUMN_HEADER_WORDS + num_chunks(arcs)
+    return words + len(columns) * (COLUMN_HEADER_WORDS + num_chunks(arcs))
 
 
 def num_chunks(counts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -64,8 +64,7 @@ def bytes_beside_packed(
         found["ids"] = bytes_to_find(num_vertices, owned, by_gid=not is_part, by_id=has_ids)
     if not program.goes_along_edges:
         return found
-    read = dict.fromkeys((*program.edge_columns, *program.read_columns))
-    names = [name for name in read if name in packed.columns]
+    names = [name for name in program.columns_of_edges if name in packed.columns]
     arcs = np.diff(table.arcs).astype(np.int64)
     chunks = int((-(-arcs // _CHUNK)).sum())
     page_words = np.diff(table.words).astype(np.int64)

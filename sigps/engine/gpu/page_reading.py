@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -69,8 +70,8 @@ class PageReading:
         packed: The pages.
         places: Where rows are in them.
         headers: What their headers must say.
-        column: The column that is read with them, or None.
-        words: [pages + 1], where each page begins, its page of the column behind it.
+        columns: Those that are read with them.
+        words: [pages + 1], where each page begins, its pages of the columns behind it.
         resident: Memory on the device; it takes the first pages.
         num_resident: How many those are.
         host: Memory of the host; it takes the next ones.
@@ -78,7 +79,7 @@ class PageReading:
 
     Attributes:
         first_fronts: [pages + 1], where the front of each page begins in `fronts`.
-        fronts: The header and tables of each page, with those of the column's page behind them.
+        fronts: The header and tables of each page, with those of the columns' pages behind them.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class PageReading:
         packed: PackedRows,
         places: PlacesInPages,
         headers: PageHeaders,
-        column: str | None,
+        columns: Sequence[str],
         words: NDArray[np.int64],
         *,
         resident: Any,
@@ -94,11 +95,11 @@ class PageReading:
         host: NDArray[np.uint32],
         num_held: int,
     ) -> None:
-        self._packed, self._headers, self._column, self._words = packed, headers, column, words
+        self._packed, self._headers, self._columns, self._words = packed, headers, columns, words
         self._resident, self._num_resident = resident, num_resident
         self._host, self._num_held = host, num_held
         self._own_fronts = front_words(packed.table, places)
-        self.first_fronts = np.append(0, np.cumsum(front_words(packed.table, places, column)))
+        self.first_fronts = np.append(0, np.cumsum(front_words(packed.table, places, columns)))
         self.fronts = np.empty(int(self.first_fronts[-1]), dtype=np.uint32)
 
     def run(self) -> None:
@@ -123,39 +124,41 @@ class PageReading:
     def _read(self, memory: NDArray[np.uint32], begin: int, page: int) -> None:
         """Bring a page to memory that has the words from a first one on."""
         first, stop = int(self._words[page]) - begin, int(self._words[page + 1]) - begin
-        self._packed.bring_page(page, memory[first:stop], self._column)
-        own = int(self._packed.table.words[page + 1] - self._packed.table.words[page])
-        self._keep_front(page, memory[first : first + own], memory[first + own : stop])
+        self._packed.bring_page(page, memory[first:stop], self._columns)
+        sizes = [self._packed.table.words, *(self._packed.columns[name].begins for name in self._columns)]
+        ends = first + np.cumsum([int(begins[page + 1] - begins[page]) for begins in sizes])
+        begins = [first, *ends[:-1].tolist()]
+        self._keep_fronts(page, [memory[b:e] for b, e in zip(begins, ends.tolist(), strict=True)])
 
     def _read_front(self, page: int) -> None:
-        packed = self._packed
-        front = int(self._own_fronts[page])
-        own = packed.words_of_page(page, front).copy()  # the column's comes to the same room
-        of_column = own[:0]
-        if self._column is not None:
-            more = int(self.first_fronts[page + 1]) - int(self.first_fronts[page]) - front
-            of_column = packed.words_of_column(self._column, page, more)
-        self._keep_front(page, own, of_column)
+        packed, of_column = self._packed, self._words_of_column(page)
+        own = packed.words_of_page(page, int(self._own_fronts[page]))
+        words = [own.copy()]  # others come to the same room
+        words += [packed.words_of_column(name, page, of_column).copy() for name in self._columns]
+        self._keep_fronts(page, words)
 
-    def _keep_front(self, page: int, own: NDArray[np.uint32], of_column: NDArray[np.uint32]) -> None:
-        """Check a page by what it begins with, and keep that."""
-        begin, end = int(self.first_fronts[page]), int(self.first_fronts[page + 1])
-        middle = begin + int(self._own_fronts[page])
-        if own.size < middle - begin:
-            raise self._packed.damaged("pages", page)
+    def _words_of_column(self, page: int) -> int:
+        """Return the words of the header and table of a page of a column."""
+        return COLUMN_HEADER_WORDS + int(num_chunks(np.array(self._headers.num_arcs(page))))
+
+    def _keep_fronts(self, page: int, words: Sequence[NDArray[np.uint32]]) -> None:
+        """Check a page and those of its columns by what they begin with, and keep that."""
+        begin, packed = int(self.first_fronts[page]), self._packed
+        end = begin + int(self._own_fronts[page])
+        own, *of_columns = words
+        if own.size < end - begin:
+            raise packed.damaged("pages", page)
         self._headers.check(page, own)
-        self.fronts[begin:middle] = own[: middle - begin]
-        if self._column is None:
-            return
-        num_arcs = self._headers.num_arcs(page)
-        kind = int(of_column[0]) if of_column.size >= COLUMN_HEADER_WORDS else -1
-        needed = COLUMN_HEADER_WORDS + -(-num_arcs * self._packed.columns[self._column].dtype.itemsize // 4)
-        least = {_RAW: needed if page < self._num_held else 0, _WHOLE: end - middle}.get(
-            kind, of_column.size + 1
-        )
-        if of_column.size < max(least, end - middle) or int(of_column[1]) != num_arcs:
-            raise self._packed.damaged(f"the column {self._column!r}", page)
-        self.fronts[middle:end] = of_column[: end - middle]
+        self.fronts[begin:end] = own[: end - begin]
+        num_arcs, size = self._headers.num_arcs(page), self._words_of_column(page)
+        for name, of_column in zip(self._columns, of_columns, strict=True):
+            kind = int(of_column[0]) if of_column.size >= COLUMN_HEADER_WORDS else -1
+            needed = COLUMN_HEADER_WORDS + -(-num_arcs * packed.columns[name].dtype.itemsize // 4)
+            least = {_RAW: needed if page < self._num_held else 0, _WHOLE: size}.get(kind, of_column.size + 1)
+            if of_column.size < max(least, size) or int(of_column[1]) != num_arcs:
+                raise packed.damaged(f"the column {name!r}", page)
+            self.fronts[end : end + size] = of_column[:size]
+            end += size
 
 
 def num_readers(packed: PackedRows) -> int:

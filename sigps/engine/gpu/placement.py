@@ -37,6 +37,7 @@ from sigps.engine.gpu.packed_places import (
     bytes_of_heads,
     key_tables,
     list_bytes,
+    may_read_rows,
     places_in_pages,
     walk_bytes,
 )
@@ -130,7 +131,8 @@ class Placement:
         reads_all = self.program.reads_all_at_once or self.program.reads_edges
         searches = self.forced == "push" or not (self.program.sends_together or reads_all)
         has_rows = (self.subgraph.is_symmetric or self.subgraph.is_undirected) and searches
-        reads_rows = has_rows and not self.is_bulk and self.host_bytes is None
+        in_place = not self.is_bulk and self.host_bytes is None and may_read_rows(self.program)
+        reads_rows = has_rows and in_place
         if self.is_alone:
             return Packing.PUSHED if reads_rows else Packing.PULLED
         crosses = self.has_peers or self.exchange.on_device
@@ -142,7 +144,7 @@ class Placement:
         stops_early = self.program.early_exit is not EarlyExit.NEVER
         may_wait = self.packing is not Packing.PART and self.can_wait
         goes_in_order = may_wait and self.program.priority_form is not None
-        searches = self.packing.reads_pages and not self.program.reads_edges
+        searches = self.packing.reads_pages and not self.program.reads_edges and may_read_rows(self.program)
         return searches and not self.is_bulk and (stops_early or goes_in_order)
 
     @property
@@ -151,11 +153,11 @@ class Placement:
         return _PAGE_TURNS if self.without_barriers else 1
 
     @property
-    def column(self) -> str | None:
-        """The edge column that is read with packed edges; None where none is, or it is not there: all weights are 1."""
-        read = *self.program.edge_columns, *self.program.read_columns
-        names = [name for name in read if name in dict(self.columns)]
-        return names[0] if names and self.subgraph.incoming.is_streamed else None
+    def packed_columns(self) -> tuple[str, ...]:
+        """The edge columns that are read with packed edges; not those that are not there: all weights are 1."""
+        if not self.subgraph.incoming.is_streamed:
+            return ()
+        return tuple(name for name in self.program.columns_of_edges if name in dict(self.columns))
 
     def graph(self) -> GpuGraph:
         """Return the partition on the GPU, which keeps it for later runs.
@@ -282,8 +284,8 @@ class Placement:
         slots_bytes = int(compiled.defines["SIGPS_SLOTS_BYTES"])
         num_blocks = gpu.num_sms * shape_over_packed(self.program).blocks_per_sm
         if self.program.reads_edges:
-            columns = compiled.columns[1]
-            run_bytes += walk_bytes(subgraph.num_owned, num_lids, edges.rows.most_arcs, num_blocks, columns)
+            walked = compiled.columns[1]
+            run_bytes += walk_bytes(subgraph.num_owned, num_lids, edges.rows.most_arcs, num_blocks, walked)
         if self.program.consumption is Consumption.LISTED and self.program.delivery is not Delivery.DIRECT:
             sorts = bool(self.program.sorts_by)
             run_bytes += list_bytes(edges.rows.most_arcs, num_blocks, compiled.message, sorts=sorts)
@@ -292,7 +294,8 @@ class Placement:
             tables = key_tables(int(arcs.max(initial=0)), arcs.size, num_blocks, an_entry)
             run_bytes += tables.num_bytes(an_entry)
         heads = bytes_of_heads(edges.rows) if self.has_heads else 0
-        if isinstance(kept, PackedGraph) and (kept.column, kept.host_bytes) == (self.column, self.host_bytes):
+        columns, now = self.packed_columns, (self.packed_columns, self.host_bytes)
+        if isinstance(kept, PackedGraph) and (kept.columns, kept.host_bytes) == now:
             more = 0 if kept.packed.has_heads else heads
             run_bytes_now = run_bytes + kept.packed.scratch_bytes(num_blocks, slots_bytes) + more
             run_bytes_now -= to_find if kept.numbering.has_sorted_ids else 0
@@ -306,7 +309,7 @@ class Placement:
         kept = None
         known.pop(PACKED, None)
         places = places_in_pages(edges.rows)
-        needed = bytes_beside_pages(edges, places, num_lids, num_blocks, self.column, slots_bytes)
+        needed = bytes_beside_pages(edges, places, num_lids, num_blocks, columns, slots_bytes)
         needed += heads
         needed += run_bytes
         fills = self.is_limited or self.stream == "auto"
@@ -317,7 +320,7 @@ class Placement:
         spare -= sum(size for size, on_device in zip(wanted, stays, strict=True) if on_device)
         resident_bytes = spare if fills else 0
         limits: dict[str, Any] = {"places": places, "host_bytes": self.host_bytes, "rank": self.exchange.rank}
-        made = PackedGraph(subgraph, gpu, resident_bytes, self.column, **limits)
+        made = PackedGraph(subgraph, gpu, resident_bytes, columns, **limits)
         known[PACKED] = made
         made.place_values(*stays, crossing=crossing)
         return self._with_heads(made)

@@ -342,7 +342,7 @@ class StreamingGpuSpec(GpuSpec):
     def streaming_obstacle(self, program: VertexProgram, graph: Graph, options: RunOptions) -> str:
         from sigps.compiler.cpu.exact import with_exact_sums
         from sigps.compiler.cuda.compile import macros_of
-        from sigps.engine.gpu.packed_places import MOST_SLOTS_BYTES
+        from sigps.engine.gpu.packed_places import MOST_SLOTS_BYTES, may_read_rows
 
         if options.schedule == "edge":
             return "packed edges are read vertex by vertex"
@@ -356,8 +356,8 @@ class StreamingGpuSpec(GpuSpec):
             return f"{program.name} keeps values on edges, and sends what goes along them as a record, too"
         if program.reads_edges and graph.directed:
             return f"compute() of {program.name} walks its out-edges, and the store of a directed graph has in-edges"
-        if len({*program.edge_columns, *program.read_columns}) > 1:
-            return f"{program.name} reads several values of an edge"
+        if len(program.columns_of_edges) > _MOST_COLUMNS:
+            return f"{program.name} reads more than {_MOST_COLUMNS} values of an edge"
         assert graph.packed is not None
         in_order = program.consumption is Consumption.LISTED and options.deterministic
         if graph.packed.order is not None and (in_order or program.reads_edges):
@@ -386,10 +386,11 @@ class StreamingGpuSpec(GpuSpec):
             or program.reads_edges
             or options.transfer == "bulk"
             or options.host_memory is not None
+            or not may_read_rows(program)
         ):
             return (
                 "packed edges of a directed graph, with transfer='bulk' or host_memory, and where messages are listed "
-                "or grouped by key, or compute() walks edges, are pulled"
+                "or grouped by key, read more than two values of an edge, or compute() walks edges, are pulled"
             )
         if options.deterministic:
             program = with_exact_sums(program, graph.column_types())
@@ -408,13 +409,14 @@ class StreamingGpuSpec(GpuSpec):
     ) -> dict[str, int]:
         from sigps.compiler.cuda.compile import macros_of
         from sigps.engine.gpu.memory_plan import shape_over_packed
+        from sigps.engine.gpu.packed_places import may_read_rows
         from sigps.engine.gpu.packed_plan import bytes_beside_packed
 
         assert graph.packed is not None
         defines = macros_of(program, graph.column_types(), narrow_ids=_are_narrow(graph))
         is_part, is_by_degree = num_ranks > 1, graph.packed.order is not None
         searches = not (program.reads_all_at_once or program.reads_edges or program.sends_together)
-        searches &= options.transfer != "bulk"
+        searches &= options.transfer != "bulk" and may_read_rows(program)
         goes_by_rows = searches and options.host_memory is None
         return bytes_beside_packed(
             program,
@@ -466,6 +468,7 @@ def _by_rows(subgraph: Subgraph) -> Subgraph:
     )
 
 
+_MOST_COLUMNS = 8  # a group's place in a page with its columns has 23 bits (packed_rows.cuh)
 _MOST_TOTALS_BYTES = 256  # of each warp, in shared memory beside what packed rows need of it
 _MOST_TOTALS_OF_DIRECT = 1024  # where no messages along them are read; kernels do not link with 1,472
 _MOST_TOTALS_OF_DIRECT_ON_RANKS = 512  # and in reports of peers; they do not link with 1,024

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -103,12 +104,21 @@ class Packing(Enum):
         stops_early = has_heads and compiled.program.early_exit is not EarlyExit.NEVER
         heads = {"SIGPS_HEADS": "1"} if stops_early else {}
         program = compiled.program
-        read = (*compiled.columns[0], *compiled.columns[1])
-        column = {"SIGPS_COLUMN": c_type(read[0])} if read else {}
+        types = dict(
+            zip(
+                (*program.edge_columns, *program.read_columns),
+                itertools.chain(*compiled.columns),
+                strict=True,
+            )
+        )
+        columns = {"SIGPS_COLUMN_TYPES": ",".join(map(c_type, types.values()))} if types else {}
+        if program.read_columns:
+            walked = [program.read_columns.index(c) if c in program.read_columns else -1 for c in types]
+            columns["SIGPS_WALKED_COLUMNS"] = ",".join(map(str, walked))
         goes_by_rows = program.delivery is not Delivery.DIRECT
         has_one = goes_by_rows and (program.reads_all_at_once or program.reads_edges)
         one_computes = {"SIGPS_BY_TEAM": "0"} if has_one else {}
-        return {"SIGPS_PACKED": str(self.value), "SIGPS_EARLY_EXIT": "0"} | heads | column | one_computes
+        return {"SIGPS_PACKED": str(self.value), "SIGPS_EARLY_EXIT": "0"} | heads | columns | one_computes
 
 
 @dataclass(frozen=True)

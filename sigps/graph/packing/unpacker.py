@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -189,8 +190,8 @@ class PackedRows:
             self.first_word + words.start, self.first_word + words.stop, self.first_page + page
         )
 
-    def bring_page(self, page: int, room: NDArray[np.uint32], column: str | None) -> None:
-        """Bring the words of a page, with those of a column behind them, to the beginning of some room.
+    def bring_page(self, page: int, room: NDArray[np.uint32], columns: Sequence[str]) -> None:
+        """Bring the words of a page, with those of some columns behind them, to the beginning of some room.
 
         Raises:
             GraphError: If they cannot be read.
@@ -201,15 +202,13 @@ class PackedRows:
             room[:size] = self.words[own]
         else:
             self.file.read_into(room[:size], self.first_word + own.start, self.first_page + page)
-        if column is None:
-            return
-        values = self.columns[column]
-        first, stop = int(values.begins[page]), int(values.begins[page + 1])
-        room = room[size : size + stop - first]
-        if values.file is None:
-            room[:] = values.words[first:stop]
-        else:
-            values.file.read_into(room, values.first_word + first, self.first_page + page)
+        for values in (self.columns[name] for name in columns):
+            first, stop = int(values.begins[page]), int(values.begins[page + 1])
+            behind, size = room[size : size + stop - first], size + stop - first
+            if values.file is None:
+                behind[:] = values.words[first:stop]
+            else:
+                values.file.read_into(behind, values.first_word + first, self.first_page + page)
 
     def damaged(self, what: str, page: int) -> GraphError:
         """Return the error for a page that is none."""

@@ -22,7 +22,8 @@
 // edges on the warp.
 //
 // Macros: SIGPS_LENGTH (float or double), SIGPS_ID, SIGPS_PARENT (types in
-// memory), SIGPS_COLUMN, SIGPS_THREADS, SIGPS_BLOCKS of a multiprocessor.
+// memory), SIGPS_COLUMN_TYPES (one),
+// SIGPS_THREADS, SIGPS_BLOCKS of a multiprocessor.
 
 #include "grid.cuh"
 #include "packed_rows.cuh"
@@ -107,7 +108,7 @@ struct Sender {
         label(__ldcg(&paths.labels[v])), id(Label(paths.ids[v])) {}
 
   __device__ void improve(uint32_t v, Label current,
-                          SIGPS_COLUMN column) const {
+                          SIGPS_COLUMN_TYPES column) const {
     double weight = double(column);
     bool is_whole = weight >= 0 && weight <= MOST_WHOLE &&
                     double(uint64_t(weight)) == weight;
@@ -140,7 +141,7 @@ struct Sender {
 #pragma unroll
     for (int k = 0; k < AT_ONCE; k++)
       if (found.is_there[k])
-        improve(found.targets[k], current[k], found.values[k]);
+        improve(found.targets[k], current[k], found.values[k].first);
   }
 };
 

@@ -10,11 +10,20 @@ namespace sigps {
 
 constexpr int AT_ONCE = 4; // targets of a thread
 
-// What sigps_deliver reads of the arguments, where edge 0 has a packed value.
+// What sigps_deliver reads of the arguments, where edge 0 has packed values.
 // The compiler keeps it in registers.
-#ifdef SIGPS_COLUMN
-__device__ inline Arguments with_value(const Arguments &given,
-                                       const SIGPS_COLUMN *value) {
+#ifdef SIGPS_COLUMN_TYPES
+template <class First, class... Rest>
+__device__ inline void point_to(const void **columns,
+                                const packed::Values<First, Rest...> &values) {
+  columns[0] = &values.first;
+  if constexpr (sizeof...(Rest) > 0)
+    point_to(columns + 1, values.rest);
+}
+
+__device__ inline Arguments
+with_values(const Arguments &given,
+            const packed::Values<SIGPS_COLUMN_TYPES> &values) {
   Arguments found;
   found.num_vertices = given.num_vertices;
   found.num_edges = given.num_edges;
@@ -23,11 +32,11 @@ __device__ inline Arguments with_value(const Arguments &given,
   found.ids = given.ids;
   found.out_degrees = given.out_degrees;
   found.in_degrees = given.in_degrees;
-  found.columns[0] = value;
+  point_to(found.columns, values);
   return found;
 }
 #define SIGPS_ARGUMENTS_OF(given, found, k)                                    \
-  with_value(given, &(found).values[k])
+  with_values(given, (found).values[k])
 #else
 #define SIGPS_ARGUMENTS_OF(given, found, k) given
 #endif

@@ -9,7 +9,7 @@
 using namespace sigps;
 
 // targets: [arcs], at offsets[row] each; degrees as those of `offsets`.
-// values:  [arcs], what a column has (SIGPS_COLUMN)
+// values:  [arcs], what a column has (SIGPS_COLUMN_TYPES, one)
 extern "C" __global__ void __launch_bounds__(SIGPS_THREADS)
     unpack_rows_block_mapped(const __grid_constant__ PackedRows rows,
                              const uint64_t *offsets, uint32_t way,
@@ -32,8 +32,8 @@ extern "C" __global__ void __launch_bounds__(SIGPS_THREADS)
           for (uint32_t k = 0; k < 4; k++)
             if (found.is_there[k]) {
               targets[begin + found.i + k * found.step] = found.targets[k];
-#ifdef SIGPS_COLUMN
-              values[begin + found.i + k * found.step] = found.values[k];
+#ifdef SIGPS_COLUMN_TYPES
+              values[begin + found.i + k * found.step] = found.values[k].first;
 #endif
             }
         };

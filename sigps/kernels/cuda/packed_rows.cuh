@@ -23,10 +23,12 @@
 //   parts:       [num_rows]        its first target; 0 of one that spans pages
 //   fronts:      each page's header and tables, on the device, and
 //   first_fronts: [num_pages]      where they begin
-//   column_places: [num_pages]     where in a page those of a column of its
-//                                  arcs begin (SIGPS_COLUMN, its type): they
-//                                  stand behind it, and their header and table
-//                                  in its front; null: all are 1
+//   column_places: [columns, num_pages]  where in a page those of a column of
+//                                  its arcs begin (SIGPS_COLUMN_TYPES): they
+//                                  stand behind it, and their headers and
+//                                  tables in its front. Without the columns
+//                                  whose bits are in absent_columns, all of
+//                                  which are 1
 //   chains_of:   [num_rows / 32 rounded up]  the chain of each 32nd row
 //   heads:       a row's targets of the smallest gids, these ascending, as many
 //                as num_heads() says, from first_head() on; null where no pull
@@ -124,6 +126,7 @@ struct PackedRows {
   uint32_t first_row;
   uint32_t num_loads, num_slots, num_span_tables;
   uint32_t head_rows[8]; // the first so many rows have a first head, a second
+  uint32_t num_pages, absent_columns; // where columns are read
 };
 
 namespace packed {
@@ -161,11 +164,43 @@ struct Group {
   uint8_t width, num_long;
 };
 
-// By bits: payload 20, width 6, num_long 3; a page has less than 2^20 words.
+// By bits: payload 23, width 6, num_long 3; a page has less than 2^20 words,
+// and that of a column not more than half as many.
 __device__ inline uint2 code_of(const Group &group) {
   return {group.payload << 9 | uint32_t(group.width) << 3 | group.num_long,
           group.first_long};
 }
+
+#ifdef SIGPS_COLUMN_TYPES
+template <class... Types> struct TypeList {
+  static constexpr uint32_t count = sizeof...(Types);
+
+  __device__ static uint32_t size_of(uint32_t number) {
+    const uint32_t sizes[] = {sizeof(Types)...};
+    return sizes[number];
+  }
+};
+
+using ColumnTypes = TypeList<SIGPS_COLUMN_TYPES>;
+constexpr uint32_t NUM_COLUMNS = ColumnTypes::count;
+
+// What an edge has of some columns.
+template <class First, class... Rest> struct Values {
+  First first;
+  Values<Rest...> rest;
+};
+template <class Last> struct Values<Last> {
+  Last first;
+};
+
+// What a page has of a column.
+struct Column {
+  const uint32_t *words; // null: there is none
+  const uint2 *numbers;  // its groups
+  uint64_t base;
+  uint32_t is_raw;
+};
+#endif
 
 // A page that is open: all of its blocks' threads have the same.
 struct Page {
@@ -177,11 +212,8 @@ struct Page {
 #if SIGPS_PACKED >= 3
   uint32_t first_row;
 #endif
-#ifdef SIGPS_COLUMN
-  const uint32_t *column; // null: there is none
-  const uint2 *numbers;   // its groups
-  uint64_t base;
-  uint32_t is_raw;
+#ifdef SIGPS_COLUMN_TYPES
+  Column columns[NUM_COLUMNS];
 #endif
 };
 
@@ -204,12 +236,12 @@ __device__ inline uint4 load_once(const uint4 *at) {
 #endif
 }
 
-// Notes the groups of a chunk of `count` numbers that is `at` a place of its
-// page, by a warp. Returns whether it lies in the page; else its numbers are
-// zeros.
-__device__ inline bool note_groups_at(const uint32_t *words, uint32_t num_words,
+// Finds the groups of a chunk of `count` numbers that is `at` a place of its
+// page, by a warp: each lane has the code of one. Returns whether it lies in
+// the page; else its numbers are zeros.
+__device__ inline bool find_groups_at(const uint32_t *words, uint32_t num_words,
                                       uint64_t at, uint32_t count,
-                                      uint2 *groups) {
+                                      uint2 &found) {
   bool is_whole = at + CODE_WORDS <= num_words;
   uint32_t code = 0;
   if (is_whole && lane() * 32 < count)
@@ -225,8 +257,15 @@ __device__ inline bool note_groups_at(const uint32_t *words, uint32_t num_words,
     group = {uint32_t(payload) + end - width,
              (uint32_t(payload) + all) * 2 + end_of_long - num_long,
              uint8_t(width), uint8_t(num_long)};
-  groups[lane()] = code_of(group);
+  found = code_of(group);
   return is_whole;
+}
+
+// The same, and notes them.
+__device__ inline bool note_groups_at(const uint32_t *words, uint32_t num_words,
+                                      uint64_t at, uint32_t count,
+                                      uint2 *groups) {
+  return find_groups_at(words, num_words, at, count, groups[lane()]);
 }
 
 // The same for a chunk whose place is at `entry`.
@@ -246,52 +285,74 @@ __device__ inline void stamp_chain(const PackedRows &rows, uint32_t chain,
     atomicAdd(&rows.num_read[1], 1ull);
 }
 
-#ifdef SIGPS_COLUMN
-// The header and table of a page's column.
-__device__ inline const uint32_t *front_of_column(const PackedRows &rows,
-                                                  uint32_t number) {
-  const uint32_t *front = rows.fronts + rows.first_fronts[number];
-  uint32_t num_gaps = front[2] - front[1];
-  return front + front[6] + 2 * ((num_gaps + CHUNK - 1) / CHUNK);
-}
-
-// Fills in what a page has of its column, but for the groups.
-__device__ inline void open_column(const PackedRows &rows, Page &page,
-                                   const uint32_t *front) {
-  bool is_there = rows.column_places != nullptr;
-  page.column =
-      is_there ? page.words + rows.column_places[page.number] : nullptr;
-  page.is_raw = is_there && front[0] == 0;
-  page.base = is_there ? front[2] | uint64_t(front[3]) << 32 : 0;
-}
-
+#ifdef SIGPS_COLUMN_TYPES
 constexpr uint32_t COLUMN_HEADER = 4;
 
-// Notes the groups of one chunk of a page's column; by a warp.
-__device__ inline bool note_numbers(const PackedRows &rows, uint32_t number,
-                                    const uint32_t *words, uint32_t num_words,
-                                    const uint32_t *front, uint32_t chunk,
-                                    uint2 *groups) {
+__device__ inline bool is_there(const PackedRows &rows, uint32_t column) {
+  return (rows.absent_columns >> column & 1) == 0;
+}
+
+// The number of a column among those that are there.
+__device__ inline uint32_t number_of_column(const PackedRows &rows,
+                                            uint32_t column) {
+  return column - __popc(rows.absent_columns & ((1u << column) - 1));
+}
+
+__device__ inline uint32_t place_of_column(const PackedRows &rows,
+                                           uint32_t page, uint32_t column) {
+  return rows
+      .column_places[uint64_t(number_of_column(rows, column)) * rows.num_pages +
+                     page];
+}
+
+// The header and table of a column in the front of a page.
+__device__ inline const uint32_t *
+front_of_column(const PackedRows &rows, uint32_t page, uint32_t column) {
+  const uint32_t *front = rows.fronts + rows.first_fronts[page];
+  uint32_t num_gaps = front[2] - front[1];
+  uint32_t of_column = COLUMN_HEADER + (front[2] + CHUNK - 1) / CHUNK;
+  return front + front[6] + 2 * ((num_gaps + CHUNK - 1) / CHUNK) +
+         number_of_column(rows, column) * of_column;
+}
+
+// What a page has of a column, but for the groups.
+__device__ inline Column open_column(const PackedRows &rows, const Page &page,
+                                     uint32_t column) {
+  if (!is_there(rows, column))
+    return {nullptr, nullptr, 0, 0};
+  const uint32_t *front = front_of_column(rows, page.number, column);
+  return {page.words + place_of_column(rows, page.number, column), nullptr,
+          front[2] | uint64_t(front[3]) << 32, front[0] == 0};
+}
+
+// Finds the groups of one chunk of a column of a page; by a warp, as
+// find_groups_at does.
+__device__ inline bool find_numbers(const PackedRows &rows, uint32_t page,
+                                    uint32_t column, const uint32_t *words,
+                                    uint32_t num_words, uint32_t chunk,
+                                    uint2 &found) {
+  const uint32_t *front = front_of_column(rows, page, column);
   uint64_t at = front[COLUMN_HEADER + chunk];
-  return note_groups_at(words, num_words, at + rows.column_places[number],
-                        min(CHUNK, front[1] - chunk * CHUNK), groups);
+  return find_groups_at(words, num_words,
+                        at + place_of_column(rows, page, column),
+                        min(CHUNK, front[1] - chunk * CHUNK), found);
 }
 
 // Notes those of all chunks; by a block.
-__device__ inline void note_column(const PackedRows &rows, uint32_t number,
-                                   const uint32_t *words, uint32_t num_words,
-                                   uint2 *groups) {
-  if (rows.column_places == nullptr)
+__device__ inline void note_column(const PackedRows &rows, uint32_t page,
+                                   uint32_t column, const uint32_t *words,
+                                   uint32_t num_words, uint2 *groups) {
+  if (!is_there(rows, column))
     return;
-  const uint32_t *front = front_of_column(rows, number);
+  const uint32_t *front = front_of_column(rows, page, column);
   if (front[0] == 0)
     return;
   for (uint32_t chunk = threadIdx.x / 32; chunk * CHUNK < front[1];
        chunk += blockDim.x / 32)
-    if (!note_numbers(rows, number, words, num_words, front, chunk,
-                      groups + chunk * 32) &&
+    if (!find_numbers(rows, page, column, words, num_words, chunk,
+                      groups[chunk * 32 + lane()]) &&
         lane() == 0)
-      atomicMin(rows.damaged, number);
+      atomicMin(rows.damaged, page);
 }
 #endif
 
@@ -416,8 +477,13 @@ __device__ inline Page open_page(const PackedRows &rows, uint32_t number) {
     if ((!is_whole || (!is_first && entry + 1 >= num_words)) && lane() == 0)
       atomicMin(rows.damaged, number);
   }
-#ifdef SIGPS_COLUMN
-  note_column(rows, number, words, num_words, groups + all_chunks * 32);
+#ifdef SIGPS_COLUMN_TYPES
+  uint2 *of_columns = groups + all_chunks * 32;
+  uint32_t groups_of_column = (words[2] + CHUNK - 1) / CHUNK * 32;
+#pragma unroll
+  for (uint32_t c = 0; c < NUM_COLUMNS; c++)
+    note_column(rows, number, c, words, num_words,
+                of_columns + number_of_column(rows, c) * groups_of_column);
 #endif
   __syncthreads();
   uint64_t table = words[6];
@@ -428,9 +494,13 @@ __device__ inline Page open_page(const PackedRows &rows, uint32_t number) {
 #if SIGPS_PACKED >= 3
   page.first_row = rows.first_row;
 #endif
-#ifdef SIGPS_COLUMN
-  open_column(rows, page, front_of_column(rows, number));
-  page.numbers = groups + all_chunks * 32;
+#ifdef SIGPS_COLUMN_TYPES
+#pragma unroll
+  for (uint32_t c = 0; c < NUM_COLUMNS; c++) {
+    page.columns[c] = open_column(rows, page, c);
+    page.columns[c].numbers =
+        of_columns + number_of_column(rows, c) * groups_of_column;
+  }
 #endif
   return page;
 }
@@ -457,15 +527,25 @@ struct Part {
   uint32_t row, part, first_gap, count;
 };
 
-#ifdef SIGPS_COLUMN
-// What the column has for an arc of a page.
-__device__ inline SIGPS_COLUMN column_at(const Page &page, uint32_t arc) {
-  if (page.column == nullptr)
-    return SIGPS_COLUMN(1);
-  if (page.is_raw)
-    return reinterpret_cast<const SIGPS_COLUMN *>(page.column +
-                                                  COLUMN_HEADER)[arc];
-  return SIGPS_COLUMN(int64_t(page.base + number_at(page, page.numbers, arc)));
+#ifdef SIGPS_COLUMN_TYPES
+// What a column has for an arc of a page.
+template <class Type>
+__device__ inline Type value_of(const Page &page, const Column &column,
+                                uint32_t arc) {
+  if (column.words == nullptr)
+    return Type(1);
+  if (column.is_raw)
+    return reinterpret_cast<const Type *>(column.words + COLUMN_HEADER)[arc];
+  return Type(int64_t(column.base + number_at(page, column.numbers, arc)));
+}
+
+// What those from a number on have for it.
+template <uint32_t COLUMN, class First, class... Rest>
+__device__ inline void fill_values(const Page &page, uint32_t arc,
+                                   Values<First, Rest...> &values) {
+  values.first = value_of<First>(page, page.columns[COLUMN], arc);
+  if constexpr (sizeof...(Rest) > 0)
+    fill_values<COLUMN + 1>(page, arc, values.rest);
 }
 #endif
 
@@ -523,8 +603,8 @@ template <int COUNT> struct Targets {
   uint32_t i, step;
   uint32_t targets[COUNT];
   bool is_there[COUNT];
-#ifdef SIGPS_COLUMN
-  SIGPS_COLUMN values[COUNT];
+#ifdef SIGPS_COLUMN_TYPES
+  Values<SIGPS_COLUMN_TYPES> values[COUNT];
 #endif
 
   // Fills in number k, which is the part's number i + k * step, but for what
@@ -534,9 +614,10 @@ template <int COUNT> struct Targets {
     uint32_t number = i + k * step;
     is_there[k] = number < end;
     targets[k] = is_there[k] ? value_at(page, of, number) : 0;
-#ifdef SIGPS_COLUMN
-    values[k] = is_there[k] ? column_at(page, of.part + of.first_gap + number)
-                            : SIGPS_COLUMN(0);
+#ifdef SIGPS_COLUMN_TYPES
+    values[k] = {};
+    if (is_there[k])
+      fill_values<0>(page, of.part + of.first_gap + number, values[k]);
 #endif
   }
 };
@@ -641,12 +722,43 @@ __device__ inline uint32_t chain_of(const PackedRows &rows, uint32_t row) {
   return first + __popc(__ballot_sync(WHOLE_WARP, is_before));
 }
 
-// Of a warp: those of a chunk of gaps, one of first targets, and of two chunks
-// of a column.
-#ifdef SIGPS_COLUMN
-constexpr uint32_t GROUPS_IN_PLACE = 33 + 64;
+// Of a warp: those of a chunk of gaps, one of first targets, and of each column
+// those of as many arcs as one chunk of gaps leads to, and the first.
+constexpr uint32_t GROUPS_OF_NUMBERS = 33;
+#ifdef SIGPS_COLUMN_TYPES
+constexpr uint32_t GROUPS_IN_PLACE = 33 + GROUPS_OF_NUMBERS * NUM_COLUMNS;
 #else
 constexpr uint32_t GROUPS_IN_PLACE = 33;
+#endif
+
+#ifdef SIGPS_COLUMN_TYPES
+// Notes what is read of a column for some arcs of a page, by a warp, in room
+// for GROUPS_OF_NUMBERS. Returns whether it lies in the page; `num_read` is how
+// many words cross, about.
+__device__ inline bool note_numbers(const PackedRows &rows, Page &page,
+                                    uint32_t column, uint32_t num_words,
+                                    uint32_t begin, uint32_t end, uint2 *groups,
+                                    uint32_t &num_read) {
+  Column &own = page.columns[column];
+  if (own.words == nullptr)
+    return true;
+  if (own.is_raw) {
+    num_read += (end - begin) * ColumnTypes::size_of(column) / 4;
+    return true;
+  }
+  bool is_whole = true;
+  for (uint32_t chunk = begin / CHUNK; chunk * CHUNK < end; chunk++) {
+    uint2 found;
+    is_whole &= find_numbers(rows, page.number, column, page.words, num_words,
+                             chunk, found);
+    uint32_t group = chunk * 32 + lane() - begin / 32;
+    if (group < GROUPS_OF_NUMBERS) // else, also before 0, it is not read
+      groups[group] = found;
+  }
+  own.numbers = groups - begin / 32;
+  num_read += 2 * CODE_WORDS + (end - begin) / 4;
+  return is_whole;
+}
 #endif
 
 // Calls take(Targets) for a part of a page that is not open, by a warp, or for
@@ -671,9 +783,10 @@ for_part_in_place(const PackedRows &rows, uint32_t number, const Part &of,
   page.first_row = rows.first_row;
 #endif
   page.firsts = groups + 32 - of.part / 32;
-#ifdef SIGPS_COLUMN
-  const uint32_t *of_column = front_of_column(rows, number);
-  open_column(rows, page, of_column);
+#ifdef SIGPS_COLUMN_TYPES
+#pragma unroll
+  for (uint32_t c = 0; c < NUM_COLUMNS; c++)
+    page.columns[c] = open_column(rows, page, c);
 #endif
   for (uint32_t k = begin; k < chunks_of(of); k += step) {
     uint32_t chunk = of.first_gap / CHUNK + k;
@@ -699,20 +812,14 @@ for_part_in_place(const PackedRows &rows, uint32_t number, const Part &of,
       num_read += 2 * CODE_WORDS + (last.x >> 9) + (last.x >> 3 & 63) -
                   (groups[from].x >> 9);
     }
-#ifdef SIGPS_COLUMN
+#ifdef SIGPS_COLUMN_TYPES
     uint32_t begin_arc = of.part + max(of.first_gap, chunk * CHUNK) + (k != 0);
     uint32_t end_arc =
         of.part + min(of.first_gap + of.count, (chunk + 1) * CHUNK + 1);
-    uint32_t first_chunk = begin_arc / CHUNK;
-    if (page.column != nullptr && !page.is_raw) {
-      for (uint32_t c = 0; c < 2 && (first_chunk + c) * CHUNK < end_arc; c++)
-        is_whole &= note_numbers(rows, number, words, num_words, of_column,
-                                 first_chunk + c, groups + 33 + 32 * c);
-      page.numbers = groups + 33 - 32 * first_chunk;
-      num_read += 2 * CODE_WORDS + (end_arc - begin_arc) / 4;
-    } else if (page.column != nullptr) {
-      num_read += (end_arc - begin_arc) * sizeof(SIGPS_COLUMN) / 4;
-    }
+#pragma unroll
+    for (uint32_t c = 0; c < NUM_COLUMNS; c++)
+      is_whole &= note_numbers(rows, page, c, num_words, begin_arc, end_arc,
+                               groups + 33 + GROUPS_OF_NUMBERS * c, num_read);
 #endif
     if (!is_whole && lane() == 0)
       atomicMin(rows.damaged, number);

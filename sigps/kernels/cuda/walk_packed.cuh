@@ -3,10 +3,11 @@
 // runs their vertices.
 //
 // A block has room for the edges of one chain, `list_places` positions, where
-// arguments.out_gids, out_ids and out_columns[0] point to: a vertex's begin
-// where its row does in the chain. compute() gets a copy of the lease that is
-// the block's, with pointers moved so that the offsets of rows among all edges
-// lead there.
+// arguments.out_gids, out_ids and out_columns point to: a vertex's begin where
+// its row does in the chain. SIGPS_WALKED_COLUMNS says of each packed column
+// which of out_columns has it, or -1: only messages read it. compute() gets a
+// copy of the lease that is the block's, with pointers moved so that the
+// offsets of rows among all edges lead there.
 //
 // Schedule: a row of up to 32 edges by a thread, those of over LONG_WALK and
 // those that span pages by a block, others by a warp.
@@ -29,6 +30,20 @@ __device__ inline Lease &lease_of_block() {
   return own;
 }
 
+#ifdef SIGPS_WALKED_COLUMNS
+// Puts what an edge has of those from a number on at a place of theirs.
+template <uint32_t COLUMN, class First, class... Rest>
+__device__ inline void put_values(const void *const *columns, uint64_t at,
+                                  const packed::Values<First, Rest...> &given) {
+  constexpr int places[] = {SIGPS_WALKED_COLUMNS};
+  if constexpr (places[COLUMN] >= 0)
+    static_cast<First *>(const_cast<void *>(columns[places[COLUMN]]))[at] =
+        given.first;
+  if constexpr (sizeof...(Rest) > 0)
+    put_values<COLUMN + 1>(columns, at, given.rest);
+}
+#endif
+
 // Copies the lease; a barrier must stand before it is used. By a block.
 __device__ inline void begin_walks(const Lease &lease) {
   const uint64_t *from = reinterpret_cast<const uint64_t *>(&lease);
@@ -45,10 +60,14 @@ __device__ inline void begin_chain(const Lease &lease, uint32_t first_row) {
   Arguments &own = lease_of_block().in;
   own.out_gids = lease.in.out_gids + moved;
   own.out_ids = lease.in.out_ids + moved;
-#ifdef SIGPS_COLUMN
-  if (lease.in.out_columns[0] != nullptr) // else only messages read it
-    own.out_columns[0] =
-        static_cast<const SIGPS_COLUMN *>(lease.in.out_columns[0]) + moved;
+#ifdef SIGPS_WALKED_COLUMNS
+  constexpr int places[] = {SIGPS_WALKED_COLUMNS};
+#pragma unroll
+  for (uint32_t c = 0; c < packed::NUM_COLUMNS; c++)
+    if (places[c] >= 0)
+      own.out_columns[places[c]] =
+          static_cast<const char *>(lease.in.out_columns[places[c]]) +
+          moved * int64_t(packed::ColumnTypes::size_of(c));
 #endif
 }
 
@@ -57,10 +76,6 @@ __device__ inline void put_edges(uint64_t begin, const WalkedEdges &found) {
   const Lease &own = lease_of_block();
   auto *gids = const_cast<uint32_t *>(own.in.out_gids);
   auto *ids = const_cast<int64_t *>(own.in.out_ids);
-#ifdef SIGPS_COLUMN
-  auto *values =
-      static_cast<SIGPS_COLUMN *>(const_cast<void *>(own.in.out_columns[0]));
-#endif
 #pragma unroll
   for (int k = 0; k < EDGES_AT_ONCE; k++) {
     if (!found.is_there[k])
@@ -69,9 +84,8 @@ __device__ inline void put_edges(uint64_t begin, const WalkedEdges &found) {
     uint32_t lid = found.targets[k];
     gids[at] = own.packed.gids == nullptr ? lid : own.packed.gids[lid];
     ids[at] = static_cast<const Id *>(own.in.ids)[lid];
-#ifdef SIGPS_COLUMN
-    if (values != nullptr)
-      values[at] = found.values[k];
+#ifdef SIGPS_WALKED_COLUMNS
+    put_values<0>(own.in.out_columns, at, found.values[k]);
 #endif
   }
 }

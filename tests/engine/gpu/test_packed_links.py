@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+from typing import Any
 
 import numpy as np
 import pytest
+from column_programs import COLUMNS
 from kernel_compiling import assert_compiles
 from keyed_programs import KEYED
 from value_programs import VALUES
@@ -164,3 +166,44 @@ def test_kernels_that_bring_values_to_other_ranks_link() -> None:
     cubin = link_kernel("crossing_values", "sm_90")
     assert b"commit_values_warp_mapped" in cubin
     assert b"take_values_thread_mapped" in cubin
+
+
+class Priced(sigps.Vertex, message=sigps.Vector[float, 8]):
+    """As much of messages and aggregators as packed edges take, and as many columns as are read where rows lie."""
+
+    value: sigps.State[sigps.Vector[float, 8]] = 1.0
+    wide = sigps.Aggregator.sum(sigps.Vector[int, 32])
+
+    def compute(self, messages):  # type: ignore[no-untyped-def]
+        self.wide[self.id % 32] += 1
+        self.value = 0.5 * sum(messages)
+        for edge in self.out_edges:
+            self.send(edge, edge.weight * self.value + edge.price)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda.core is not installed")
+def test_kernels_that_read_several_columns_link() -> None:
+    """Of rows in place all of shared memory; and seven columns of whole pages, listed or walked."""
+    forms: list[tuple[sigps.Vertex, Packing, dict[str, str], bool]] = [
+        (Priced(), Packing.PUSHED_PART, PEERS, True),
+        (COLUMNS["every"], Packing.PART, PEERS | FED, True),
+        (COLUMNS["heard"], Packing.PULLED, FED, False),
+        (COLUMNS["walked"], Packing.PULLED, {}, True),
+    ]
+    types: dict[str, np.dtype[Any]] = {
+        "cost": np.dtype(np.int64),
+        "time": np.dtype(np.float64),
+        "lanes": np.dtype(np.uint8),
+        "steep": np.dtype(np.int16),
+        "ratio": np.dtype(np.float32),
+        "far": np.dtype(np.int64),
+        "price": np.dtype(np.uint8),
+    }
+    for program, packing, more, links in forms:
+        analysed = analyse(program, "double")
+        compiled = compile_for_cuda(analysed, types, narrow_ids=True, arch="sm_90")
+        macros = WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | packing.macros(compiled, has_heads=True)
+        if links:
+            assert b"run_lease" in link(compiled, "lease", "sm_90", macros | more)
+        else:
+            assert_compiles(compiled, "lease", "sm_90", macros | more)

@@ -50,7 +50,7 @@ def test_it_is_about_what_is_taken(program: sigps.Vertex, order: str, tmp_path: 
         num_blocks=132,
     )
     edges = StreamedEdges(PagedRows(graph.packed.rows, 1), n)
-    taken = bytes_beside_pages(edges, places_in_pages(edges.rows), n, 132, None)
+    taken = bytes_beside_pages(edges, places_in_pages(edges.rows), n, 132, ())
     compiled = compile_for_cuda(derived, graph.column_types(), narrow_ids=True, arch="sm_90")
     plans = [
         plan_run(compiled, Sizes(count, graph.num_edges, 0, pulls_alone=not pushes)) for count in (n, 0)

@@ -65,13 +65,14 @@ def reader(
 ) -> tuple[Any, np.ndarray, np.ndarray]:
     """Return what kernels read pages by, the first of which are elsewhere; the damaged page, and words that crossed."""
     table, places = paged.packed.table, places_in_pages(paged)
-    firsts = first_words(paged.packed, column)
+    columns = () if column is None else (column,)
+    firsts = first_words(paged.packed, columns)
     longest, damaged, num_read = (
         int(np.diff(firsts).max()),
         np.array([NO_PAGE], np.uint32),
         np.zeros(2, np.uint64),
     )
-    sizes, own = front_words(table, places, column), front_words(table, places)
+    sizes, own = front_words(table, places, columns), front_words(table, places)
     column_places = np.diff(table.words).astype(np.uint32)
     fronts = np.concatenate(
         [
@@ -171,9 +172,9 @@ def test_columns_are_unpacked_with_rows(name: str, values: str) -> None:
         ]
     )
     given, damaged, _ = reader(paged, 0, words, "weight")
-    assert sum(first_words(packed, "weight")) == sum(sum(begins))
+    assert sum(first_words(packed, ("weight",))) == sum(sum(begins))
     assert places.num_parts.size
-    kernel = host_kernels("packed_reference", {"SIGPS_COLUMN": c_type(column.dtype)})[
+    kernel = host_kernels("packed_reference", {"SIGPS_COLUMN_TYPES": c_type(column.dtype)})[
         "unpack_rows_block_mapped"
     ]
     for way in (0, 1, 2, 3):

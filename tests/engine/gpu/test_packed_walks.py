@@ -99,7 +99,6 @@ def test_what_walks_edges_and_cannot_stream_is_refused(
     refused("of Around walks, in the order of edges, and the rows of .* are by degree", Around(), "degree")
     refused("looks through rows of neighbours, which are in memory", TriDN(), "given")
     refused("keeps values on edges, and sends what goes along them as a record", Marks(), "given")
-    refused("Walk reads several values of an edge", send_programs.Walk(), "given")
     refused("or compute.. walks edges, are pulled", Around(), "given", direction="push")
     refused("packed edges are read vertex by vertex", Around(), "given", schedule="edge")
 

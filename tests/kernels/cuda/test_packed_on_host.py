@@ -136,7 +136,7 @@ def library(
     if not is_combined:
         macros |= {f"SIGPS_{reads.upper()}": 1, "SIGPS_HEADS": 0}
         run = re.sub(r"gather_by_heads<\w+>\(.*\)", "", run)
-    return library_of([*parts, run], macros | ({"SIGPS_COLUMN": column} if column else {}))
+    return library_of([*parts, run], macros | ({"SIGPS_COLUMN_TYPES": column} if column else {}))
 
 
 def drawn(
@@ -169,8 +169,9 @@ def structure(
 ) -> tuple[Any, dict[str, Any]]:
     """Return what kernels take of packed rows, the first pages of which are on the device."""
     paged, words = made
-    table, places, firsts = paged.packed.table, places_in_pages(paged), first_words(paged.packed, column)
-    own, sizes = front_words(table, places), front_words(table, places, column)
+    columns = () if column is None else (column,)
+    table, places, firsts = paged.packed.table, places_in_pages(paged), first_words(paged.packed, columns)
+    own, sizes = front_words(table, places), front_words(table, places, columns)
     fronts = [
         words[at : at + size]
         for page in range(table.num_pages)
@@ -180,7 +181,7 @@ def structure(
         )
     ]
     scratch, begin, num_rows = (
-        scratch_words(paged.packed, places, column, slots_bytes=slots_bytes),
+        scratch_words(paged.packed, places, columns, slots_bytes=slots_bytes),
         int(firsts[resident]),
         paged.offsets.size - 1,
     )
@@ -544,7 +545,7 @@ def test_pages_are_read_from_a_ring_that_threads_fill(way: str, num_slots: int) 
     num_pages = paged.packed.table.num_pages
     first_fed = 2 * num_pages // 3
     packed, arrays = structure((paged, words), None, num_pages // 3)
-    begins = first_words(paged.packed, None)
+    begins = first_words(paged.packed)
     order = [page for chain in arrays["order"].tolist() for page in paged.chains[chain] if page >= first_fed]
     sizes = np.diff(begins)
     loads = cut_loads(order, sizes, int(sizes.max()) + 500)

@@ -1,0 +1,104 @@
+"""Leases of programs that read several columns of packed edges, by the text of the kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from column_programs import COLUMNS, SEARCHES, WEIGHTED, with_columns
+from host_gpu import use_host_as_gpu
+from host_lease import run_leases_by_their_text
+from host_peers import use_host_as_peers
+from packed_runs import on_ranks
+from turns import in_turn
+
+import sigps
+from sigps import Result, run
+from sigps.compiler.frontend.analysis import analyse
+from sigps.graph.formats.packed_store import save_packed
+
+
+def assert_near(found: Result, expected: Result, what: Any) -> None:
+    for field in expected.fields:
+        mine, theirs = np.asarray(found[field]), np.asarray(expected[field])
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12, err_msg=f"{field} {what}")
+    assert [s.messages for s in found.stats] == [s.messages for s in expected.stats]
+
+
+CASES = [(*case, False) for case in in_turn(COLUMNS, [24, 1 << 12])]
+CASES += [(*case, True) for case in in_turn(WEIGHTED, [1 << 12, 24])]
+
+
+@pytest.mark.parametrize(("name", "page_arcs", "weighted"), CASES)
+def test_columns_are_unpacked_with_edges(
+    name: str, page_arcs: int, weighted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_packed(with_columns(7, weighted=weighted), tmp_path / "store", order="given", page_arcs=page_arcs)
+    stored, program = sigps.load(tmp_path / "store"), COLUMNS[name]
+    assert stored.packed is not None
+    expected = run(program, stored, device="python")
+    use_host_as_gpu(monkeypatch)
+    launched = run_leases_by_their_text(monkeypatch, blocks=3 if page_arcs == 24 else 1)
+    limit = "10KB" if page_arcs == 24 else "256KB"
+    rows = stored.packed.rows
+    read = [rows.columns[c] for c in analyse(program).columns_of_edges if c in rows.columns]
+    for more in ({}, {"host_memory": limit}, {"transfer": "bulk"}, {"device_memory": "80MB"}):
+        launched.clear()
+        stored = sigps.load(tmp_path / "store")
+        found = run(program, stored, device="cuda", **{"stream": "always", **more})
+        assert launched
+        assert not stored.is_laid_out
+        assert_near(found, expected, more)
+        if "device_memory" in more:
+            assert found.stats[1].bytes_read == 0
+        elif name not in SEARCHES:
+            assert found.stats[1].bytes_read == rows.num_bytes + sum(column.num_bytes for column in read)
+
+
+@pytest.mark.parametrize("direction", ["push", "pull"])
+@pytest.mark.parametrize("name", SEARCHES)
+def test_searches_go_both_ways(
+    name: str, direction: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_packed(with_columns(7, weighted=False), tmp_path / "store", order="degree", page_arcs=1 << 11)
+    expected = run(COLUMNS[name], sigps.load(tmp_path / "store"), device="python")
+    use_host_as_gpu(monkeypatch)
+    launched = run_leases_by_their_text(monkeypatch, blocks=2)
+    options: dict[str, Any] = {"stream": "always", "direction": direction}
+    found = run(COLUMNS[name], sigps.load(tmp_path / "store"), device="cuda", **options)
+    assert launched
+    assert any(s.direction == "push" for s in found.stats) == (direction == "push")
+    assert_near(found, expected, direction)
+
+
+RANKS: list[tuple[str, int, str, dict[str, Any]]] = [
+    ("tolls", 2, "hosts", {}),
+    ("every", 3, "nccl", {"host_memory": "10KB"}),
+    ("walked", 2, "hosts", {"transfer": "bulk"}),
+    ("silent", 2, "nccl", {}),
+    ("every", 2, "peers", {}),
+    ("heard", 3, "peers", {}),
+    ("narrow", 2, "peers", {"direction": "push"}),
+    ("weighed", 3, "peers", {"direction": "push"}),
+    ("weighed", 2, "nccl", {"direction": "push"}),
+    ("walked", 2, "peers", {}),
+]
+
+
+@pytest.mark.parametrize(("name", "ranks", "way", "options"), RANKS)
+def test_ranks_read_their_own(
+    name: str, ranks: int, way: str, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_packed(with_columns(7, weighted=False), tmp_path / "store", order="given", page_arcs=24)
+    expected = run(COLUMNS[name], sigps.load(tmp_path / "store"), device="python")
+    if way == "peers":
+        use_host_as_peers(monkeypatch, ranks)
+    else:
+        use_host_as_gpu(monkeypatch, has_nccl=way == "nccl")
+    launched = run_leases_by_their_text(monkeypatch, blocks=2)
+    found = on_ranks(ranks, COLUMNS[name], tmp_path / "store", stream="always", **options)
+    assert launched
+    assert_near(found, expected, name)
+    assert any(s.direction == "push" for s in found.stats) == (options.get("direction") == "push")
