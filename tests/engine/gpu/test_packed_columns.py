@@ -117,7 +117,7 @@ CASES += [(*case, True) for case in in_turn(WEIGHTED, [1 << 18, 256])]
 def test_as_on_cores(name: str, page_arcs: int, weighted: bool, tmp_path: Path) -> None:
     save_packed(with_columns(12, weighted=weighted), tmp_path / "store", order="given", page_arcs=page_arcs)
     expected = run(COLUMNS[name], sigps.load(tmp_path / "store"), device="cpu", asynchronous=False)
-    every: list[dict[str, Any]] = [{}, {"transfer": "bulk"}, {"device_memory": "400MB"}]
+    every: list[dict[str, Any]] = [{}, {"transfer": "bulk"}, {"device_memory": "900MB"}]
     every += [{"host_memory": "1MB"}] if page_arcs == 256 else []
     for more in every:
         stored = sigps.load(tmp_path / "store")
