@@ -73,9 +73,9 @@ def find_crossing_edges(subgraph: Subgraph, exchange: Exchange) -> CrossingEdges
 
     Raises:
         GraphError: If edges that lead from one rank to another, or from a row to others of its rank, are not as many as
-            those back.
+            those back, or others.
     """
-    from sigps.kernels.cpu.edge_values import count_by_rank
+    from sigps.kernels.cpu.edge_values import count_by_rank, sum_of_pairs
     from sigps.kernels.cpu.layout import count_uses
 
     edges, rank = subgraph.incoming, exchange.rank
@@ -87,6 +87,7 @@ def find_crossing_edges(subgraph: Subgraph, exchange: Exchange) -> CrossingEdges
     before = np.zeros((num_rows + 1, exchange.size), dtype=np.uint64)
     uses = np.zeros(num_rows + subgraph.num_ghosts, dtype=np.uint32)
     ends = np.empty(rows.most_arcs, dtype=np.uint32)
+    total = 0
     for number in range(len(rows.chains)):
         span = rows.first_rows[number : number + 2]
         first, stop = rows.offsets[span].tolist()
@@ -94,11 +95,15 @@ def find_crossing_edges(subgraph: Subgraph, exchange: Exchange) -> CrossingEdges
         rows.unpack(number, own, {})
         given = rows.offsets, moved(own, first), bounds
         count_by_rank(*span.astype(np.uint64), *given, before[1:].reshape(-1))
+        total += int(sum_of_pairs(*span.astype(np.uint64), np.uint64(bounds[rank]), *given[:2]))
         count_uses(local_of[own], uses)
     missing = np.count_nonzero(before[1:, rank] != uses[:num_rows])
     np.cumsum(before, axis=0, out=before)
-    gathered = exchange.gather(np.array([missing, *before[-1].tolist()]))
-    totals = gathered[:, 1:]
+    halves = total >> 32 & 0xFFFFFFFF, total & 0xFFFFFFFF
+    gathered = exchange.gather(np.array([missing, *halves, *before[-1].tolist()]))
+    totals = gathered[:, 3:]
     require_symmetry(int(gathered[:, 0].sum() + np.abs(totals - totals.T).sum() // 2))
+    high, low = gathered[:, 1:3].sum(axis=0).tolist()
+    require_symmetry("some" if ((high << 32) + low) % (1 << 64) else 0)
     most = int((totals.sum(axis=1) - totals.diagonal()).max())
     return CrossingEdges(rank, before, uses[num_rows:], most)

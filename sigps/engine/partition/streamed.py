@@ -69,8 +69,8 @@ class StreamedEdges(EdgeList):
         """Yield where the edges of a chain of pages begin, and the position of the reverse of each; O(edges) in all.
 
         Of an undirected graph with rows in the given order, in the order of chains. Positions follow from how many
-        edges rows have, so those of a store that is wrong may be of other edges: of one rank's store hashes of all
-        edges tell, behind the last chain.
+        edges rows have, so those of a store that is wrong may be of other edges: hashes of all edges tell, behind the
+        last chain, or of parts before (`find_crossing_edges`).
 
         Args:
             offsets: Of a part, where edges of rows and ghosts begin (`CrossingEdges.places`).
@@ -90,12 +90,13 @@ class StreamedEdges(EdgeList):
             first, stop = rows.offsets[span].tolist()
             own, found = ends[: stop - first], reverse[: stop - first]
             rows.unpack(number, own, {})
+            if is_whole:
+                total += int(sum_of_pairs(*span.astype(np.uint64), np.uint64(0), offsets, moved(own, first)))
             if self.local_of is not None:
                 own[:] = self.local_of[own]
-            given = offsets, moved(own, first), num_below, moved(found, first)
-            reverse_in_order(*span.astype(np.uint64), *given)
-            if is_whole:
-                total += int(sum_of_pairs(*span.astype(np.uint64), *given[:2]))
+            reverse_in_order(
+                *span.astype(np.uint64), offsets, moved(own, first), num_below, moved(found, first)
+            )
             yield first, found
         if is_whole:  # else it was counted before
             require_symmetry(int(np.count_nonzero(num_below != np.diff(rows.offsets))))

@@ -286,7 +286,11 @@ def reverse_in_order(
 
 @compiled
 def sum_of_pairs(
-    begin: np.uint64, end: np.uint64, offsets: NDArray[np.uint64], ends: NDArray[np.uint32]
+    begin: np.uint64,
+    end: np.uint64,
+    first_row: np.uint64,
+    offsets: NDArray[np.uint64],
+    ends: NDArray[np.uint32],
 ) -> np.uint64:
     """Return the hashes of edges to rows above their own, less those of their reverses, modulo 2**64.
 
@@ -296,12 +300,14 @@ def sum_of_pairs(
     Args:
         begin: The first row.
         end: The row behind the last.
+        first_row: The number of row 0 among all rows.
         offsets: [rows + 1], positions among all edges.
-        ends: [edges], whose elements of these rows are there.
+        ends: [edges], rows by their numbers among all, whose elements of these rows are there.
     """
     total, one, half = np.uint64(0), np.uint64(1), np.uint64(32)
-    for row in range(begin, end):
-        for e in range(offsets[row], offsets[row + one]):
+    for i in range(begin, end):
+        row = first_row + i
+        for e in range(offsets[i], offsets[i + one]):
             other = np.uint64(ends[e])
             if other > row:
                 total += _mix((row << half) | other)

@@ -89,3 +89,18 @@ def test_a_store_that_is_not_symmetric_is_named(
     use_host_as_gpu(monkeypatch)
     with pytest.raises(GraphError, match="edges are stored at one of their ends only"):
         on_ranks(2, Returns(), tmp_path / "store", stream="always")
+
+
+def test_edges_are_told_from_others_where_counts_are_those_of_edges_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ring that goes from one rank to the other and back with each edge."""
+    here, there = np.arange(200), np.arange(200, 400)
+    sources, targets = np.append(here, there), np.append(there, (here + 1) % 200)
+    save_packed(
+        Graph.from_edges(sources, targets, directed=True), tmp_path / "store", order="given", page_arcs=8
+    )
+    change_header(tmp_path / "store", lambda header: header.update(directed=False))
+    use_host_as_gpu(monkeypatch)
+    with pytest.raises(GraphError, match="some edges are stored at one of their ends only"):
+        on_ranks(2, Returns(), tmp_path / "store", stream="always")
