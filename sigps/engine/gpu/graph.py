@@ -193,6 +193,12 @@ class GpuGraph:
         return offsets_of(self.numbering.in_degrees)
 
     @property
+    def bytes_in_spare_room(self) -> int:
+        """What edges take of the device that are on it because there was room."""
+        spilled = {id(e): e for e in (self.incoming, self.outgoing) if isinstance(e, SpilledEdges)}
+        return sum(edges.divided[0] for edges in spilled.values())
+
+    @property
     def has_values_on_host(self) -> bool:
         """Whether the next run has its values on edges in memory of the host."""
         return False
@@ -329,7 +335,7 @@ def graph_on_gpu(
         num_edges = subgraph.incoming.num_edges
         sizes = subgraph.num_owned, num_edges * (1 if subgraph.goes_both_ways else 2), 0
         in_rows, in_tiles = bytes_while_laid_out(*sizes), num_edges * (4 + SORTING)
-        room = make_room(in_rows if tiling is None else in_tiles, gpu, besides=subgraph, needed=0)
+        room = make_room(in_rows if tiling is None else in_tiles, gpu, besides=(subgraph,), needed=0)
         if room < in_rows:
             room = make_room(in_rows, gpu)
         if tiling is not None and room < in_tiles and add_up is list and not tiling.always:

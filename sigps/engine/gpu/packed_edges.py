@@ -451,6 +451,10 @@ class PackedGraph(StreamedGraph):
         self._stays, self.walked.crossing = (values, reverse), crossing
 
     @property
+    def bytes_in_spare_room(self) -> int:
+        return 4 * self.packed.num_resident
+
+    @property
     def has_values_on_host(self) -> bool:
         return not self._stays[0]
 

@@ -301,7 +301,7 @@ class Placement:
             run_bytes_now -= to_find if kept.numbering.has_sorted_ids else 0
             if not (self.is_limited or more or any(wanted)):
                 return self._with_heads(kept)
-            free = make_room(run_bytes_now + sum(wanted), gpu, subgraph, needed=run_bytes_now)
+            free = make_room(run_bytes_now + sum(wanted), gpu, (subgraph,), needed=run_bytes_now)
             free += kept.reverse_bytes if wanted[1] else 0  # which this run reads, too
             if run_bytes_now <= free:
                 kept.place_values(*_stays(wanted, free - run_bytes_now), crossing=crossing)

@@ -6,6 +6,7 @@ import itertools
 import logging
 import threading
 import weakref
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sigps.device.cuda import Gpu, free_bytes
@@ -15,7 +16,15 @@ from sigps.graph.report import bytes_text
 if TYPE_CHECKING:
     from sigps.engine.gpu.graph import GpuGraph
 
-__all__ = ["Held", "forget_on_gpu", "graphs_on_gpu", "hold_on_gpu", "make_room", "runs_on_gpu"]
+__all__ = [
+    "Held",
+    "bytes_of_edges",
+    "forget_on_gpu",
+    "graphs_on_gpu",
+    "hold_on_gpu",
+    "make_room",
+    "runs_on_gpu",
+]
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +52,12 @@ def runs_on_gpu(subgraph: Subgraph, gpu: Gpu) -> dict[Any, Any]:
     return _runs_on.setdefault(subgraph, {}).setdefault(gpu.ordinal, {})
 
 
+def bytes_of_edges(subgraphs: Collection[Subgraph], gpu: Gpu) -> int:
+    """Return what edges of some partitions take of a GPU because there was room for them."""
+    laid_out = [_on_gpus.get(subgraph, {}).get(gpu.ordinal, {}).values() for subgraph in subgraphs]
+    return sum(graph.bytes_in_spare_room for graphs in laid_out for graph in graphs)
+
+
 def forget_on_gpu(subgraph: Subgraph, gpu: Gpu) -> None:
     """Drop a partition's edges from a GPU, where they are there."""
     _on_gpus.get(subgraph, {}).pop(gpu.ordinal, None)
@@ -54,7 +69,7 @@ def hold_on_gpu(held: Held) -> None:
     _held[next(_numbers)] = held
 
 
-def make_room(wanted: int, gpu: Gpu, besides: Subgraph | None = None, *, needed: int | None = None) -> int:
+def make_room(wanted: int, gpu: Gpu, besides: Collection[Subgraph] = (), *, needed: int | None = None) -> int:
     """Drop what is kept for later runs, the oldest first, until so many bytes are free; return how many are.
 
     What a run still has stays. Fields of earlier results come to the host, the oldest first, where less is free than a
@@ -63,7 +78,7 @@ def make_room(wanted: int, gpu: Gpu, besides: Subgraph | None = None, *, needed:
     Args:
         wanted: Bytes.
         gpu: The GPU; the current one.
-        besides: The partition whose edges stay.
+        besides: Partitions whose edges stay.
         needed: The bytes that a run cannot be without; None: all that are wanted.
     """
     needed = wanted if needed is None else needed
@@ -72,11 +87,13 @@ def make_room(wanted: int, gpu: Gpu, besides: Subgraph | None = None, *, needed:
         return free if free >= needed else _bring_results(needed, gpu, free)
 
 
-def _drop_graphs(wanted: int, gpu: Gpu, besides: Subgraph | None) -> int:
+def _drop_graphs(wanted: int, gpu: Gpu, besides: Collection[Subgraph]) -> int:
     free = free_bytes(wanted)
     for subgraph, on_gpus in list(_on_gpus.items()):
         graphs = on_gpus.get(gpu.ordinal, {})
-        for graph in [] if subgraph is besides else [weakref.ref(kept) for kept in graphs.values()]:
+        for graph in (
+            [] if any(subgraph is own for own in besides) else [weakref.ref(kept) for kept in graphs.values()]
+        ):
             if free >= wanted:
                 return free
             keys = [key for key, kept in graphs.items() if kept is graph()]  # rows may stand in for tiles

@@ -191,7 +191,7 @@ class GpuSpec(EngineSpec):
         from sigps.device.cuda import find_gpu, free_bytes
         from sigps.engine.gpu.graph import division_on_gpu
         from sigps.engine.gpu.memory_plan import Sizes, plan_run
-        from sigps.engine.gpu.resident import make_room
+        from sigps.engine.gpu.resident import bytes_of_edges, make_room
         from sigps.kernels.cuda.lease import HUB_DEGREE
 
         limit, num_edges = options.device_memory, -(-graph.num_edges // num_ranks)
@@ -203,7 +203,7 @@ class GpuSpec(EngineSpec):
         gpu = find_gpu(rank_on_host)
         free = free_bytes() if limit is None else min(free_bytes(), limit)
         known: dict[Any, tuple[Any, Subgraph]] = graph.derived("partitions", dict)
-        laid_out = (division_on_gpu(s, gpu, sorts_rows=o) for _, s in known.values() for o in (True, False))
+        laid_out = [division_on_gpu(s, gpu, sorts_rows=o) for _, s in known.values() for o in (True, False)]
         if limit is None and any(laid_out):
             return 0, free
         with compiling:
@@ -212,9 +212,14 @@ class GpuSpec(EngineSpec):
             )
         num_owned = -(-graph.num_vertices // num_ranks)
         plan = plan_run(compiled, Sizes(num_owned, num_edges, num_edges // HUB_DEGREE, num_lids=num_lids))
-        needed = laid_out_bytes + plan.nbytes + plan.state_bytes
-        if free < needed:
-            free = make_room(needed, gpu, needed=0)  # it may run with its edges on the host
+        needed = plan.nbytes + plan.state_bytes + (0 if "whole" in laid_out else laid_out_bytes)
+        if (
+            free < needed
+        ):  # it may run with its edges on the host, of which a part may be here from the last run
+            own = [part for _, whole in known.values() for part in (whole, *whole.derivatives(Subgraph))]
+            free = make_room(needed, gpu, besides=own, needed=0)
+            if free < needed <= free + bytes_of_edges(own, gpu):
+                free = make_room(needed, gpu, needed=0)
         return needed, free if limit is None else min(free, limit)
 
     def memory_of_rank(self, rank_on_host: int, ranks_here: int) -> int | None:

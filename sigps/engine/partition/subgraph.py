@@ -126,6 +126,10 @@ class Subgraph:
         found: T = self._derived[name]
         return found
 
+    def derivatives(self, kind: type[T]) -> list[T]:
+        """Return what of a type was made so far."""
+        return [made for made in list(self._derived.values()) if isinstance(made, kind)]
+
     @cached_property
     def pushed(self) -> EdgeList:
         """In-edges by source, owned and ghosts; ends are local ids of owned targets.

@@ -13,6 +13,8 @@ import pytest
 
 import sigps
 from sigps.apps import BFS, WCC, OutDegree, PageRank
+from sigps.engine.gpu.spec import GpuSpec
+from sigps.graph.formats.packed_store import save_packed
 
 pytest.importorskip("cuda.core")
 
@@ -41,7 +43,7 @@ def test_the_oldest_goes_and_what_is_in_use_stays(monkeypatch: pytest.MonkeyPatc
         return 10 * sum(found() is None for (found,) in laid_out)
 
     monkeypatch.setattr(resident, "free_bytes", free_bytes)
-    assert resident.make_room(10, GPU, besides=partition_of(graphs[0])) == 10
+    assert resident.make_room(10, GPU, besides=[partition_of(graphs[0])]) == 10
     assert [found() is None for (found,) in laid_out] == [False, False, True, False]
     assert list(kept[1].values()) == [in_use]
     assert resident.make_room(1000, GPU) == 30
@@ -141,10 +143,48 @@ def test_results_make_room_for_runs_on_packed_edges(
     of_a_result = counted.taken // 3
     (needed,) = re.findall(r"needs ([\d,]+)", str(refused.value))
     counted.num_bytes = int(needed.replace(",", "")) + 2 * of_a_result
-    results.append(sigps.run(program, graph, **given))
+    results.append(sigps.run(program, sigps.load(tmp_path / "store"), **given))  # which is laid out anew
     assert counted.taken == 3 * of_a_result  # of four: the oldest has left
     for found in results:
         np.testing.assert_allclose(np.asarray(found[field]), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", ["given", "degree"])
+def test_packed_edges_stay_for_the_next_run_until_all_fit(
+    order: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from host_gpu import use_host_as_gpu
+
+    from sigps.device import cuda
+    from sigps.engine.gpu import placement, resident
+
+    made, free = list[Any](), [1]
+
+    class Noted(placement.PackedGraph):
+        def __init__(self, *given: Any, **more: Any) -> None:
+            made.append(weakref.ref(self))
+            super().__init__(*given, **more)
+
+    whole = sigps.generate("rmat", scale=9, seed=1).undirected(simple=True)
+    save_packed(whole, tmp_path / "store", order=order, page_arcs=1 << 9)
+    graph, program = sigps.load(tmp_path / "store"), PageRank(iterations=3)
+    use_host_as_gpu(monkeypatch)
+    monkeypatch.setattr(placement, "PackedGraph", Noted)
+    for module in (cuda, resident, placement):
+        monkeypatch.setattr(module, "free_bytes", lambda wanted=0: free[0])
+    with pytest.raises(sigps.DeviceError, match="edges packed") as refused:
+        sigps.run(program, graph, device="cuda", stream="always")
+    (needed,) = re.findall(r"needs ([\d,]+)", str(refused.value))
+    monkeypatch.setattr(GpuSpec, "num_bytes", lambda *given: {"all edges": 1 << 40})
+    free[0] = int(needed.replace(",", ""))
+    for _ in range(3):
+        sigps.run(program, graph, device="cuda")
+    assert len(made) == 1
+    assert made[0]() is not None
+    monkeypatch.setattr(Noted, "bytes_in_spare_room", 1 << 41)
+    sigps.run(program, graph, device="cuda")
+    assert made[0]() is None  # with its room there might have been enough
+    assert len(made) == 2
 
 
 def test_a_result_that_several_hold_leaves_once_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
