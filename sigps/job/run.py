@@ -119,11 +119,12 @@ def run(
         stream: Whether edges stay in the packed store from which `sigps.load` opened the graph, and are unpacked
             while they are used, with equal results: `"auto"`, where the run does not fit `host_memory`, `"always"` or
             `"never"`. Where `compute()` walks out-edges, the store's rows must be in the given
-            order (`Graph.save(..., packed=True, order="given")`). On one GPU, of any graph: whether edges that do not
-            fit it, or `device_memory`, stay in the host's memory.
+            order (`Graph.save(..., packed=True, order="given")`). On one GPU of any graph, on several of a packed
+            store: whether edges that do not fit it, or `device_memory`, stay in the host's memory.
         transfer: How edges on a GPU's host come to it. `"bulk"`: the pages of a packed store cross as they are, all
-            of them each superstep, and are unpacked on the GPU, for programs whose messages are combined and read one
-            column of edges at most. `"rows"`: kernels read unpacked rows there, those that matter. `"auto"`: of
+            of them each superstep, and are unpacked on the GPU, for programs whose messages are combined, listed or
+            grouped by key and that read eight columns of edges at most, for direct messages, and for programs whose
+            `compute()` walks edges of an undirected graph. `"rows"`: kernels read unpacked rows there, those that matter. `"auto"`: of
             undirected graphs from a packed store the packed rows or pages that a superstep needs, and all pages where
             all vertices send in the same supersteps; else `"rows"`.
         tiles: Whether in-edges lie in tiles on GPUs: `"auto"`, where a pull always reads all of them and that pays

@@ -101,7 +101,7 @@ def test_many_batches_are_applied_beside_the_next(monkeypatch: pytest.MonkeyPatc
     def slowly(graph: LaterGraph) -> None:
         if threading.current_thread() is not threading.main_thread():
             began.set()
-            may_go_on.wait()
+            may_go_on.wait(10)
         apply_now(graph)
 
     monkeypatch.setattr(LaterGraph, "_apply_now", slowly)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import sigps
-from sigps import State, Vertex
+from sigps import Result, State, Vertex
 
 
 class Tolls(Vertex, message=float):
@@ -170,3 +170,11 @@ def with_columns(scale: int, *, weighted: bool, directed: bool = False) -> sigps
     }
     weights = drawn.integers(1, 7, sources.size) * 0.25 if weighted else None
     return sigps.Graph.from_edges(sources, targets, weights, columns=columns, directed=directed)
+
+
+def assert_near(found: Result, expected: Result, rtol: float, what: object = "") -> None:
+    """Let two results have the same fields, floats but for rounding, and as many messages in each superstep."""
+    for field in expected.fields:
+        mine, theirs = np.asarray(found[field]), np.asarray(expected[field])
+        np.testing.assert_allclose(mine, theirs, rtol=rtol, err_msg=f"{field} {what}")
+    assert [s.messages for s in found.stats] == [s.messages for s in expected.stats]

@@ -133,7 +133,10 @@ def walks(transport: str, folder: str) -> None:
         for order, store in stores.items():
             save_packed(drawn, store, order=order, page_arcs=1 << 10)
     group.all_gather(0)
-    given = [("given", WALKS[name]) for name in ("sorted", "folds", "weights", "silent", "records")]
+    given = [
+        ("given", WALKS[name])
+        for name in ("sorted", "folds", "weights", "silent", "records", "listed records")
+    ]
     for order, program in [*given, *(("degree", program) for program in ALONG_NO_EDGES[:3])]:
         store: Path = stores[order]
         judge = (

@@ -9,11 +9,11 @@ from typing import Any
 import host_gpu
 import numpy as np
 import pytest
-from column_programs import COLUMNS, SEARCHES, WEIGHTED, with_columns
+from column_programs import COLUMNS, SEARCHES, WEIGHTED, assert_near, with_columns
 from turns import in_turn
 
 import sigps
-from sigps import ConfigError, GraphError, Result, State, Vertex, run
+from sigps import ConfigError, GraphError, State, Vertex, run
 from sigps.compiler.cuda.compile import macros_of
 from sigps.compiler.frontend.analysis import analyse
 from sigps.engine.gpu.packed_places import bytes_beside_pages, places_in_pages
@@ -37,13 +37,6 @@ class Nine(Vertex, message=int):
         for edge in self.out_edges:
             self.send(edge, edge.column5 + edge.column6 + edge.column7 + edge.column8)
         self.vote_to_halt()
-
-
-def assert_near(found: Result, expected: Result) -> None:
-    for field in expected.fields:
-        mine, theirs = np.asarray(found[field]), np.asarray(expected[field])
-        np.testing.assert_allclose(mine, theirs, rtol=1e-9, err_msg=field)
-    assert [s.messages for s in found.stats] == [s.messages for s in expected.stats]
 
 
 def test_what_reads_too_many_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +117,7 @@ def test_as_on_cores(name: str, page_arcs: int, weighted: bool, tmp_path: Path) 
         options = {"device": "cuda", "stream": "always", "asynchronous": False} | more
         found = run(COLUMNS[name], stored, **options)
         assert not stored.is_laid_out
-        assert_near(found, expected)
+        assert_near(found, expected, 1e-9)
 
 
 @pytest.mark.gpu
@@ -136,4 +129,4 @@ def test_searches_go_both_ways(name: str, direction: str, tmp_path: Path) -> Non
     options: dict[str, Any] = {"stream": "always", "direction": direction, "asynchronous": False}
     found = run(COLUMNS[name], sigps.load(tmp_path / "store"), device="cuda", **options)
     assert any(s.direction == "push" for s in found.stats) == (direction == "push")
-    assert_near(found, expected)
+    assert_near(found, expected, 1e-9)

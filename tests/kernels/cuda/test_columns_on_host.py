@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from column_programs import COLUMNS, SEARCHES, WEIGHTED, with_columns
+from column_programs import COLUMNS, SEARCHES, WEIGHTED, assert_near, with_columns
 from host_gpu import use_host_as_gpu
 from host_lease import run_leases_by_their_text
 from host_peers import use_host_as_peers
@@ -15,17 +14,9 @@ from packed_runs import on_ranks
 from turns import in_turn
 
 import sigps
-from sigps import Result, run
+from sigps import run
 from sigps.compiler.frontend.analysis import analyse
 from sigps.graph.formats.packed_store import save_packed
-
-
-def assert_near(found: Result, expected: Result, what: Any) -> None:
-    for field in expected.fields:
-        mine, theirs = np.asarray(found[field]), np.asarray(expected[field])
-        np.testing.assert_allclose(mine, theirs, rtol=1e-12, err_msg=f"{field} {what}")
-    assert [s.messages for s in found.stats] == [s.messages for s in expected.stats]
-
 
 CASES = [(*case, False) for case in in_turn(COLUMNS, [24, 1 << 12])]
 CASES += [(*case, True) for case in in_turn(WEIGHTED, [1 << 12, 24])]
@@ -50,7 +41,7 @@ def test_columns_are_unpacked_with_edges(
         found = run(program, stored, device="cuda", **{"stream": "always", **more})
         assert launched
         assert not stored.is_laid_out
-        assert_near(found, expected, more)
+        assert_near(found, expected, 1e-12, more)
         if "device_memory" in more:
             assert found.stats[1].bytes_read == 0
         elif name not in SEARCHES:
@@ -70,7 +61,7 @@ def test_searches_go_both_ways(
     found = run(COLUMNS[name], sigps.load(tmp_path / "store"), device="cuda", **options)
     assert launched
     assert any(s.direction == "push" for s in found.stats) == (direction == "push")
-    assert_near(found, expected, direction)
+    assert_near(found, expected, 1e-12, direction)
 
 
 RANKS: list[tuple[str, int, str, dict[str, Any]]] = [
@@ -100,5 +91,5 @@ def test_ranks_read_their_own(
     launched = run_leases_by_their_text(monkeypatch, blocks=2)
     found = on_ranks(ranks, COLUMNS[name], tmp_path / "store", stream="always", **options)
     assert launched
-    assert_near(found, expected, name)
+    assert_near(found, expected, 1e-12, name)
     assert any(s.direction == "push" for s in found.stats) == (options.get("direction") == "push")

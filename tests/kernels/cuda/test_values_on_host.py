@@ -17,6 +17,7 @@ from value_programs import VALUES
 import sigps
 from sigps import Checkpoint, Result, run
 from sigps.engine.gpu import crossing_plan, placement
+from sigps.engine.gpu.crossing_values import CrossingValues
 from sigps.graph.formats.packed_store import save_packed
 from sigps.graph.packing.table import chains
 
@@ -105,13 +106,24 @@ def test_ranks_keep_values_on_edges_of_their_own_pages(
     use_host_as_gpu(monkeypatch, has_nccl=has_nccl)
     launched = run_leases_by_their_text(monkeypatch, blocks=2)
     monkeypatch.setattr(placement, "_stays", lambda wanted, room: stays)
-    for room in (crossing_plan._LEAST_ENTRIES, 60):  # and in many pieces
+    list_pieces, pieces = CrossingValues._listed_from, list[int]()
+
+    def counted(self: CrossingValues, first: int) -> tuple[Any, int]:
+        pieces.append(first)
+        return list_pieces(self, first)
+
+    monkeypatch.setattr(CrossingValues, "_listed_from", counted)
+    for room in (crossing_plan._LEAST_ENTRIES, 60):
         monkeypatch.setattr(crossing_plan, "_LEAST_ENTRIES", room)
         launched.clear()
+        pieces.clear()
         found = on_ranks(ranks, program, folder, stream="always", max_supersteps=30)
         assert len(launched) >= ranks
         assert_equal(found, expected, (way, room))
         assert found.stats[0].bytes_read > 0
+    assert not pieces or len(pieces) > ranks * len(
+        found.stats
+    )  # of a superstep's values some in later pieces
 
 
 @pytest.mark.parametrize(("name", "stays"), in_turn(["estimates", "forest"], STAYS[::2]))

@@ -82,7 +82,7 @@ def test_pages_whose_vertices_sleep_stay_where_they_are(
 @pytest.mark.parametrize(
     ("name", "ranks", "has_peers"),
     in_turn(
-        ["sorted", "folds", "weights", "silent", "records", "listed records", "sorted records"],
+        ["sorted", "folds", "weights", "silent", "listed records", "records", "sorted records"],
         [2, 3],
         [True, False],
     ),
