@@ -124,9 +124,9 @@ def run(
         transfer: How edges on a GPU's host come to it. `"bulk"`: the pages of a packed store cross as they are, all
             of them each superstep, and are unpacked on the GPU, for programs whose messages are combined, listed or
             grouped by key and that read eight columns of edges at most, for direct messages, and for programs whose
-            `compute()` walks edges of an undirected graph. `"rows"`: kernels read unpacked rows there, those that matter. `"auto"`: of
-            undirected graphs from a packed store the packed rows or pages that a superstep needs, and all pages where
-            all vertices send in the same supersteps; else `"rows"`.
+            `compute()` walks edges of an undirected graph. `"rows"`: kernels read unpacked rows there, those that
+            matter. `"auto"`: of undirected graphs from a packed store the packed rows or pages that a superstep needs,
+            and all pages where all vertices send in the same supersteps; else `"rows"`.
         tiles: Whether in-edges lie in tiles on GPUs: `"auto"`, where a pull always reads all of them and that pays
             (`sigps explain --graph` says so), `"always"` or `"never"`. Sums are rounded in another order.
 
