@@ -111,20 +111,24 @@ class _Queue:
         most: How many edges may wait.
         applied: Edges of those batches that do not wait any more, and what batches take besides.
         worker: The thread that applies batches, or did.
+        has_failed: Whether one met an error: then no other begins, and who reads rows meets it.
     """
 
     def __init__(self, most: int) -> None:
         self.most, self.applied = most, 0
         self.worker: threading.Thread | None = None
+        self.has_failed = False
 
     def apply_beside(self, version: LaterGraph) -> None:
         """Apply batches up to that of a version in a thread, where none does; does not wait."""
-        if self.worker is not None and self.worker.is_alive():
+        if self.has_failed or (self.worker is not None and self.worker.is_alive()):
             return
 
         def apply() -> None:
-            with contextlib.suppress(Exception):  # which whoever reads the rows meets
+            try:
                 version._apply_now()
+            except Exception:
+                self.has_failed = True
 
         self.worker = threading.Thread(target=apply, name="sigps_batches", daemon=True)
         self.worker.start()

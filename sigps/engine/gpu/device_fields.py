@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from sigps.account import spent_on
 from sigps.device.answer_memory import Page
-from sigps.device.cuda import Gpu
+from sigps.device.cuda import Gpu, wait_for_device
 from sigps.device.transfers import bring, page_for
 from sigps.engine.gpu.columns import write_cast, write_ids
 from sigps.engine.gpu.graph import take_ids, take_rows
@@ -153,6 +154,7 @@ class _Held:
 
         self.gpu = gpu
         self.places = _Places(arrays, order, is_on_host=False)
+        self._leaving = threading.Lock()
         self._is_made = cupy.cuda.Event(disable_timing=True)
         self._is_made.record()
         hold_on_gpu(self)
@@ -160,10 +162,12 @@ class _Held:
     def leave_gpu(self) -> None:
         import cupy
 
-        arrays, order, is_on_host = self.places
-        if is_on_host:
-            return
-        cupy.cuda.get_current_stream().wait_event(self._is_made)
-        on_host = {name: bring(values, values.dtype) for name, values in arrays.items()}
-        order = order if isinstance(order, slice) else bring(order, order.dtype)
-        self.places = _Places(on_host, order, is_on_host=True)
+        with self._leaving, cupy.cuda.Device(self.gpu.ordinal):
+            arrays, order, is_on_host = self.places
+            if is_on_host:
+                return
+            cupy.cuda.get_current_stream().wait_event(self._is_made)
+            on_host = {name: bring(values, values.dtype) for name, values in arrays.items()}
+            order = order if isinstance(order, slice) else bring(order, order.dtype)
+            wait_for_device(self.gpu.ordinal)  # other threads' kernels may still read what is let go of
+            self.places = _Places(on_host, order, is_on_host=True)

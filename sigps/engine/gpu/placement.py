@@ -299,7 +299,9 @@ class Placement:
             more = 0 if kept.packed.has_heads else heads
             run_bytes_now = run_bytes + kept.packed.scratch_bytes(num_blocks, slots_bytes) + more
             run_bytes_now -= to_find if kept.numbering.has_sorted_ids else 0
-            if not (self.is_limited or more or any(wanted)):
+            kept.walked.crossing = crossing  # also of a rank that has no edges
+            fills = self.is_limited or self.stream == "auto"  # then pages have what the last run left
+            if not (fills or more or any(wanted)):
                 return self._with_heads(kept)
             free = make_room(run_bytes_now + sum(wanted), gpu, (subgraph,), needed=run_bytes_now)
             free += kept.reverse_bytes if wanted[1] else 0  # which this run reads, too

@@ -54,8 +54,9 @@ def runs_on_gpu(subgraph: Subgraph, gpu: Gpu) -> dict[Any, Any]:
 
 def bytes_of_edges(subgraphs: Collection[Subgraph], gpu: Gpu) -> int:
     """Return what edges of some partitions take of a GPU because there was room for them."""
-    laid_out = [_on_gpus.get(subgraph, {}).get(gpu.ordinal, {}).values() for subgraph in subgraphs]
-    return sum(graph.bytes_in_spare_room for graphs in laid_out for graph in graphs)
+    with _making_room:
+        laid_out = [_on_gpus.get(subgraph, {}).get(gpu.ordinal, {}) for subgraph in subgraphs]
+        return sum(graph.bytes_in_spare_room for graphs in laid_out for graph in list(graphs.values()))
 
 
 def forget_on_gpu(subgraph: Subgraph, gpu: Gpu) -> None:
@@ -92,7 +93,9 @@ def _drop_graphs(wanted: int, gpu: Gpu, besides: Collection[Subgraph]) -> int:
     for subgraph, on_gpus in list(_on_gpus.items()):
         graphs = on_gpus.get(gpu.ordinal, {})
         for graph in (
-            [] if any(subgraph is own for own in besides) else [weakref.ref(kept) for kept in graphs.values()]
+            []
+            if any(subgraph is own for own in besides)
+            else [weakref.ref(kept) for kept in list(graphs.values())]
         ):
             if free >= wanted:
                 return free

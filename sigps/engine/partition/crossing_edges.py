@@ -16,6 +16,7 @@ from sigps.engine.exchange import Exchange
 from sigps.engine.partition.edge_list import moved, require_symmetry
 from sigps.engine.partition.streamed import StreamedEdges
 from sigps.engine.partition.subgraph import Subgraph
+from sigps.errors import GraphError
 
 __all__ = ["CrossingEdges", "find_crossing_edges"]
 
@@ -72,8 +73,8 @@ def find_crossing_edges(subgraph: Subgraph, exchange: Exchange) -> CrossingEdges
     """Count them in one pass over the pages. Collective.
 
     Raises:
-        GraphError: If edges that lead from one rank to another, or from a row to others of its rank, are not as many as
-            those back, or others.
+        GraphError: On all ranks, if edges that lead from one rank to another, or from a row to others of its rank, are
+            not as many as those back, or others; or if a page of one is damaged.
     """
     from sigps.kernels.cpu.edge_values import count_by_rank, sum_of_pairs
     from sigps.kernels.cpu.layout import count_uses
@@ -88,19 +89,30 @@ def find_crossing_edges(subgraph: Subgraph, exchange: Exchange) -> CrossingEdges
     uses = np.zeros(num_rows + subgraph.num_ghosts, dtype=np.uint32)
     ends = np.empty(rows.most_arcs, dtype=np.uint32)
     total = 0
-    for number in range(len(rows.chains)):
-        span = rows.first_rows[number : number + 2]
-        first, stop = rows.offsets[span].tolist()
-        own = ends[: stop - first]
-        rows.unpack(number, own, {})
-        given = rows.offsets, moved(own, first), bounds
-        count_by_rank(*span.astype(np.uint64), *given, before[1:].reshape(-1))
-        total += int(sum_of_pairs(*span.astype(np.uint64), np.uint64(bounds[rank]), *given[:2]))
-        count_uses(local_of[own], uses)
+    failed: GraphError | None = None
+    try:
+        for number in range(len(rows.chains)):
+            span = rows.first_rows[number : number + 2]
+            first, stop = rows.offsets[span].tolist()
+            own = ends[: stop - first]
+            rows.unpack(number, own, {})
+            given = rows.offsets, moved(own, first), bounds
+            count_by_rank(*span.astype(np.uint64), *given, before[1:].reshape(-1))
+            total += int(sum_of_pairs(*span.astype(np.uint64), np.uint64(bounds[rank]), *given[:2]))
+            count_uses(local_of[own], uses)
+    except GraphError as error:
+        failed = error
     differs = (before[1:, rank] != uses[:num_rows]).any()
     np.cumsum(before, axis=0, out=before)
     halves = total >> 32 & 0xFFFFFFFF, total & 0xFFFFFFFF
-    gathered = exchange.gather(np.array([differs, *halves, *before[-1].tolist()]))
+    gathered = exchange.gather(np.array([failed is not None, differs, *halves, *before[-1].tolist()]))
+    if failed is not None:
+        raise failed
+    if gathered[:, 0].any():
+        raise GraphError(
+            f"rank {int(np.argmax(gathered[:, 0]))} cannot read its pages of the store; it says why"
+        )
+    gathered = gathered[:, 1:]
     totals = gathered[:, 3:]
     require_symmetry("some" if gathered[:, 0].any() or (totals != totals.T).any() else 0)
     high, low = gathered[:, 1:3].sum(axis=0).tolist()

@@ -185,6 +185,12 @@ def test_packed_edges_stay_for_the_next_run_until_all_fit(
     sigps.run(program, graph, device="cuda")
     assert made[0]() is None  # with its room there might have been enough
     assert len(made) == 2
+    monkeypatch.setattr(Noted, "bytes_in_spare_room", 0)
+    for module in (cuda, resident, placement):
+        monkeypatch.setattr(module, "free_bytes", lambda wanted=0: 1 << 20 if made[1]() else 1 << 30)
+    sigps.run(program, graph, device="cuda")
+    assert made[1]() is None  # a run that takes more than its pages have left
+    assert len(made) == 3
 
 
 def test_a_result_that_several_hold_leaves_once_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
