@@ -1,17 +1,41 @@
-"""What crosses of values on packed edges between ranks, and the room that it takes: pure functions of counts."""
+"""What crosses between ranks by NCCL or hosts, and the room that it takes: pure functions of counts."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sigps.compiler.edge_reads import states_read_of_reverse
 from sigps.compiler.program import VertexProgram
 
-__all__ = ["Entry", "bytes_to_cross", "entries_at_a_time", "entry_of"]
+__all__ = ["Entry", "bytes_to_cross", "bytes_to_stage", "entries_at_a_time", "entry_of"]
 
 _LEAST_ENTRIES, _SHARE = 1 << 20, 16
 """Entries to all other ranks for which there is room, and more where edges that cross are over so many times as many:
 their room is then little beside what each edge takes."""
+
+_ROUNDED_UP = 1 << 14
+"""More bytes for arrays, of which each takes multiples of 512, and for a few numbers of each rank."""
+
+
+def bytes_to_stage(
+    halo: Sequence[int], ghosts: Sequence[int], num_owned: int, record_bytes: int, message_bytes: int | None
+) -> int:
+    """Return what a rank takes so that records cross from GPU to GPU between launches, and messages of pushes.
+
+    Args:
+        halo: [ranks]: how many of its vertices each other rank has as ghosts.
+        ghosts: [ranks]: how many ghosts it has of each other rank.
+        num_owned: Its vertices.
+        record_bytes: Of a record.
+        message_bytes: Of a combined message; None where nothing is pushed.
+    """
+    sent, read = sum(halo), sum(ghosts)
+    found = 4 * sent + (sent + read) * record_bytes + (sent + read) // 8 + 32 * len(halo) + _ROUNDED_UP
+    if message_bytes is not None:
+        listed, slots = (sum(-(-count // 32) * 32 for count in counts) for counts in (ghosts, halo))
+        found += listed * (4 + message_bytes) + 4 * slots + 4 * (num_owned + 1) + 4 * sent
+    return found
 
 
 class Entry(NamedTuple):

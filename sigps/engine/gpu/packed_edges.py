@@ -463,6 +463,13 @@ class PackedGraph(StreamedGraph):
         return self.once("reverse", lambda: self.walked.reverse(on_host=not self._stays[1]))
 
     @property
+    def halo_bytes(self) -> int:
+        """The bytes of the slots in which vertices are passed to other GPUs, where these stay."""
+        layout = self._arrays.get("halo")
+        arrays = () if layout is None else (layout.bounds, layout.lids, layout.copy_offsets, layout.copies)
+        return sum(array.nbytes for array in arrays)
+
+    @property
     def reverse_bytes(self) -> int:
         """The bytes of it that the device has now."""
         return self._arrays["reverse"].nbytes if "reverse" in self._arrays and self._stays[1] else 0

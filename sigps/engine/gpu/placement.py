@@ -16,7 +16,7 @@ from sigps.device.cuda import Gpu, fits, free_bytes
 from sigps.engine.direction import Direction
 from sigps.engine.exchange import Exchange
 from sigps.engine.gpu.components import link_components_ahead
-from sigps.engine.gpu.crossing_plan import bytes_to_cross
+from sigps.engine.gpu.crossing_plan import bytes_to_cross, bytes_to_stage
 from sigps.engine.gpu.graph import PACKED, PAGELESS, GpuGraph, division_on_gpu, graph_on_gpu
 from sigps.engine.gpu.halo_layout import num_slots_of
 from sigps.engine.gpu.launch import CLUSTER_DEGREE
@@ -279,6 +279,7 @@ class Placement:
             bytes_of_reverse(self.program, edges.num_edges),
         )
         run_bytes += bytes_to_cross(self.program, most, subgraph.num_owned, self.exchange.size)
+        run_bytes += self._bytes_to_stage(compiled)
         known = graphs_on_gpu(subgraph, gpu)
         kept = known.get(PACKED)
         slots_bytes = int(compiled.defines["SIGPS_SLOTS_BYTES"])
@@ -298,7 +299,7 @@ class Placement:
         if isinstance(kept, PackedGraph) and (kept.columns, kept.host_bytes) == now:
             more = 0 if kept.packed.has_heads else heads
             run_bytes_now = run_bytes + kept.packed.scratch_bytes(num_blocks, slots_bytes) + more
-            run_bytes_now -= to_find if kept.numbering.has_sorted_ids else 0
+            run_bytes_now -= (to_find if kept.numbering.has_sorted_ids else 0) + kept.halo_bytes
             kept.walked.crossing = crossing  # also of a rank that has no edges
             fills = self.is_limited or self.stream == "auto"  # then pages have what the last run left
             if not (fills or more or any(wanted)):
@@ -326,6 +327,18 @@ class Placement:
         known[PACKED] = made
         made.place_values(*stays, crossing=crossing)
         return self._with_heads(made)
+
+    def _bytes_to_stage(self, compiled: CudaProgram) -> int:
+        """Return what is taken so that records and messages cross between launches, from GPU to GPU."""
+        subgraph, stages = self.subgraph, self.exchange.on_device and not self.has_peers
+        if self.is_alone or not stages or self.program.delivery is not Delivery.RECORD:
+            return 0
+        assert subgraph.ghost_bounds is not None
+        pushed = len(compiled.neutral or b"") if self.packing is Packing.PUSHED_PART else None
+        counts = [part.size for part in subgraph.halo], np.diff(subgraph.ghost_bounds).tolist()
+        return bytes_to_stage(
+            *counts, subgraph.num_owned, int(compiled.defines["SIGPS_RECORD_BYTES"]), pushed
+        )
 
     def _crossing_edges(self) -> CrossingEdges | None:
         """Return the packed edges that lead to other ranks, if values on them cross. Collective."""

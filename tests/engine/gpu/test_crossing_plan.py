@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+from host_gpu import use_host_as_gpu
+from packed_runs import on_ranks
 from value_programs import VALUES
 
+import sigps
 from sigps import EdgeState, State, Vector, Vertex
+from sigps.apps import BFS, SSSP, PageRank
 from sigps.compiler.frontend.analysis import analyse
-from sigps.engine.gpu.crossing_plan import Entry, bytes_to_cross, entries_at_a_time, entry_of
+from sigps.engine.gpu import crossing_plan
+from sigps.engine.gpu.crossing import StagedCrossing
+from sigps.engine.gpu.crossing_plan import Entry, bytes_to_cross, bytes_to_stage, entries_at_a_time, entry_of
+from sigps.engine.gpu.whole_halo import WholeHalo
+from sigps.graph.formats.packed_store import save_packed
 
 
 class Several(Vertex, directed=False):
@@ -41,3 +51,43 @@ def test_room_is_for_all_that_cross_or_a_part() -> None:
     assert bytes_to_cross(program, 100, 10, 3) == 5 * entries + 3 * 8 * 11 + 4 * 32 + 4 * 8
     assert bytes_to_cross(program, 100, 10, 1) == 0
     assert bytes_to_cross(analyse(VALUES["own"], "double"), 100, 10, 3) == 32 + 4 * 8
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize(
+    "program", [BFS(source=1), SSSP(source=1), PageRank(iterations=2)], ids=lambda p: type(p).__name__
+)
+def test_what_crosses_between_launches_takes_what_is_planned(
+    program: sigps.Vertex, ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = sigps.generate("rmat", scale=11, seed=1, weights="random").undirected(simple=True)
+    save_packed(made, tmp_path / "store", order="given", page_arcs=1 << 8)
+    use_host_as_gpu(monkeypatch, has_nccl=True)
+    monkeypatch.setattr(crossing_plan, "_ROUNDED_UP", 0)
+    taken, planned = dict[int, int](), dict[int, int]()
+    make_halo, make_crossing = WholeHalo.__init__, StagedCrossing.__init__
+
+    def note(rank: int, arrays: list[Any]) -> None:
+        taken[rank] = taken.get(rank, 0) + sum(array.nbytes for array in arrays)
+
+    def of_halo(self: WholeHalo, graph: Any, memory: Any, exchange: Any, *given: Any, **more: Any) -> None:
+        make_halo(self, graph, memory, exchange, *given, **more)
+        note(exchange.rank, [*self._halo, *self._packed, *self._arrived])
+        layout = graph._arrays.get("halo")
+        assert graph.halo_bytes == (layout is not None and sum(vars(layout)[n].nbytes for n in vars(layout)))
+        of = graph.numbering.subgraph
+        counts = [part.size for part in of.halo], np.diff(of.ghost_bounds).tolist()
+        message = None if layout is None else len(memory._compiled.neutral)
+        planned[exchange.rank] = bytes_to_stage(*counts, graph.num_owned, self._record_bytes, message)
+
+    def of_crossing(self: StagedCrossing, graph: Any, memory: Any, exchange: Any, **more: Any) -> None:
+        make_crossing(self, graph, memory, exchange, **more)
+        layout = self._layout
+        note(exchange.rank, [self._slots, self._messages, layout.lids, layout.copy_offsets, layout.copies])
+
+    monkeypatch.setattr(WholeHalo, "__init__", of_halo)
+    monkeypatch.setattr(StagedCrossing, "__init__", of_crossing)
+    on_ranks(ranks, program, tmp_path / "store", stream="always", transport="nccl", max_supersteps=2)
+    assert taken.keys() == planned.keys() == set(range(ranks))
+    for rank, num_bytes in taken.items():
+        assert num_bytes <= planned[rank] + 32 * ranks <= 1.1 * num_bytes + 256 * ranks
