@@ -37,6 +37,7 @@ __all__ = [
     "reachable",
     "uuid_of",
     "wait_for_device",
+    "waiter_for_device",
     "what_is_missing",
     "word_reader",
 ]
@@ -225,10 +226,18 @@ def word_reader(gpu: Gpu, address: int) -> Callable[[], int]:
 
 def wait_for_device(ordinal: int) -> None:
     """Return when a GPU of this process has nothing left to do."""
+    waiter_for_device(ordinal)()
+
+
+def waiter_for_device(ordinal: int) -> Callable[[], None]:
+    """Return what waits so; finalizers call it, which may import nothing and raise nothing."""
     import cupy
 
-    with cupy.cuda.Device(ordinal):
-        cupy.cuda.runtime.deviceSynchronize()
+    def wait() -> None:
+        with contextlib.suppress(Exception), cupy.cuda.Device(ordinal):
+            cupy.cuda.runtime.deviceSynchronize()
+
+    return wait
 
 
 def has_sticky_error() -> bool:

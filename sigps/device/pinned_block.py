@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.device.cuda import wait_for_device
+from sigps.device.cuda import waiter_for_device
 from sigps.errors import DeviceError
 from sigps.host_memory import available_memory
 
@@ -61,8 +61,8 @@ class _Owner:
     """
 
     def __init__(self, held: Any, device: int) -> None:
-        self._held, self._device = held, device
+        self._held, self._wait = held, waiter_for_device(device)
 
     def __del__(self, is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
         if not is_ending():  # with the process its memory goes, and CuPy can no longer be called
-            wait_for_device(self._device)
+            self._wait()

@@ -11,6 +11,7 @@ from sigps.engine.exchange import Exchange
 from sigps.engine.gpu.graph import GpuGraph
 from sigps.engine.gpu.halo_layout import HaloLayout, lay_out_halo, slot_bounds
 from sigps.engine.gpu.numbering import GhostLids
+from sigps.engine.gpu.peer_buffers import agreed
 from sigps.engine.gpu.run_memory import RunMemory
 from sigps.kernels.cuda.lease import PEER
 
@@ -69,11 +70,12 @@ class StagedCrossing:
         self.pull_cost, self.has_rows_on_host = int(edges + vertices), on_host > 0
         self.is_agreed = able == exchange.size
         room = max(1, int(ghosts.listed[-1]))
-        check_fits({"messages that cross": room * (4 + message_bytes)})
-        self._slots, self._messages = (
-            cupy.empty(room, cupy.uint32),
-            cupy.empty(room * message_bytes, cupy.uint8),
-        )
+
+        def take() -> tuple[Any, Any]:
+            check_fits({"messages that cross": room * (4 + message_bytes)})
+            return cupy.empty(room, cupy.uint32), cupy.empty(room * message_bytes, cupy.uint8)
+
+        self._slots, self._messages = agreed(take, exchange)
         self._listed = ghosts.listed.tolist()
         self._bounds = slot_bounds(subgraph.halo).tolist()
         peers = np.zeros(exchange.size, dtype=PEER)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.account import spent_on
-from sigps.device.cuda import Gpu, Kernel, Module, check_fits, wait_for_device
+from sigps.device.cuda import Gpu, Kernel, Module, check_fits, waiter_for_device
 from sigps.device.host_block import HostBlock
 from sigps.engine.gpu.packed_places import (
     MOST_HEADS,
@@ -163,8 +163,8 @@ class PackedEdges:
                 "host_memory lets some stay on disk",
                 rank=rank,
             )
-        device = int(cupy.cuda.runtime.getDevice())
-        weakref.finalize(self, _unpin, self._host, device).atexit = False
+        wait = waiter_for_device(int(cupy.cuda.runtime.getDevice()))
+        weakref.finalize(self, _unpin, self._host, wait).atexit = False
 
     def _read_from_disk(self, loads: Loads, num_slots: int, bring: Callable[[int, Any], None]) -> None:
         import cupy
@@ -529,8 +529,8 @@ class PackedGraph(StreamedGraph):
         return found | ({"gids": self.once("gids of lids", self._gids)} if is_part else {})
 
 
-def _unpin(block: HostBlock, device: int) -> None:
-    wait_for_device(device)  # a run that was given up may have left a kernel that reads them
+def _unpin(block: HostBlock, wait: Callable[[], None]) -> None:
+    wait()  # a run that was given up may have left a kernel that reads them
     block.unpin()
 
 

@@ -94,7 +94,7 @@ def agreed(take: Callable[[], T], exchange: Exchange) -> T:
     if failed.size:
         taken = None  # which the traceback would keep
         raise error or DeviceError(
-            "its GPU has no memory for its part of this run: use more ranks, or transport='nccl'",
+            "its GPU has no memory for its part of this run: use more ranks",
             rank=int(failed[0]),
         )
     return cast(T, taken)

@@ -14,6 +14,7 @@ from sigps.device.cuda import Gpu, check_fits
 from sigps.device.transfers import bring_small
 from sigps.engine.exchange import Exchange
 from sigps.engine.gpu.graph import GpuGraph
+from sigps.engine.gpu.peer_buffers import agreed
 from sigps.engine.gpu.placed_edges import layout_kernel
 from sigps.engine.gpu.run_memory import RunMemory
 
@@ -82,8 +83,12 @@ class WholeHalo:
         gathered = exchange.gather(np.array(facts, dtype=np.int64))
         self.most_bytes, self.num_edges = int(gathered[:, 0].max()), int(gathered[:, 1].sum())
         self.is_agreed = bool((gathered[:, 2:] == gathered[0, 2:]).all())
-        check_fits({"halos that cross": sum(map(sum, sizes))})
-        self._packed, self._arrived = ([cupy.empty(n, dtype=cupy.uint8) for n in of] for of in sizes)
+
+        def take() -> list[list[Any]]:
+            check_fits({"halos that cross": sum(map(sum, sizes))})
+            return [[cupy.empty(n, dtype=cupy.uint8) for n in of] for of in sizes]
+
+        self._packed, self._arrived = agreed(take, exchange)
         self._total = cupy.empty(1, dtype=cupy.uint64)
 
     def _size(self, count: int) -> int:

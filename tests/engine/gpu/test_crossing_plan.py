@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,14 @@ import numpy as np
 import pytest
 from host_gpu import use_host_as_gpu
 from packed_runs import on_ranks
+from thread_group import ThreadGroup, run_ranks
 from value_programs import VALUES
 
 import sigps
-from sigps import EdgeState, State, Vector, Vertex
+from sigps import DeviceError, EdgeState, State, Vector, Vertex
 from sigps.apps import BFS, SSSP, PageRank
 from sigps.compiler.frontend.analysis import analyse
-from sigps.engine.gpu import crossing_plan
+from sigps.engine.gpu import crossing, crossing_plan, whole_halo
 from sigps.engine.gpu.crossing import StagedCrossing
 from sigps.engine.gpu.crossing_plan import Entry, bytes_to_cross, bytes_to_stage, entries_at_a_time, entry_of
 from sigps.engine.gpu.whole_halo import WholeHalo
@@ -91,3 +93,29 @@ def test_what_crosses_between_launches_takes_what_is_planned(
     assert taken.keys() == planned.keys() == set(range(ranks))
     for rank, num_bytes in taken.items():
         assert num_bytes <= planned[rank] + 32 * ranks <= 1.1 * num_bytes + 256 * ranks
+
+
+@pytest.mark.parametrize("module", [crossing, whole_halo], ids=lambda module: module.__name__)
+def test_what_one_rank_has_no_memory_for_is_refused_by_all(
+    module: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_packed(sigps.generate("grid", rows=9, columns=9), tmp_path / "store", order="given", page_arcs=32)
+    use_host_as_gpu(monkeypatch, has_nccl=True)
+    place = threading.local()
+
+    def check_fits(needed: dict[str, int]) -> None:
+        if place.rank == 1:
+            raise DeviceError("no room for it", rank=1)
+
+    monkeypatch.setattr(module, "check_fits", check_fits)
+
+    def ask(group: ThreadGroup) -> str:
+        place.rank = group.rank
+        graph = sigps.load(tmp_path / "store", group=group)
+        with pytest.raises(DeviceError) as refused:
+            sigps.run(BFS(source=1), graph, device="cuda", stream="always", transport="nccl")
+        return str(refused.value)
+
+    first, second = run_ranks(2, ask)
+    assert "rank 1: its GPU has no memory" in first
+    assert "no room for it" in second
