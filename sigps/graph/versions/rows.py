@@ -261,10 +261,10 @@ class VersionRows:
         offsets = np.concatenate([[0], np.cumsum(edits.lengths)])
         undo = _Undo(edits.rows, offsets, edits.gone_at, arena.ends[at], columns, edits.inserted_at)
         sizes = edits.lengths + edits.growth
-        with arena.lock:
+        arrays = [(arena.ends, edits.inserts.ends.astype(arena.ends.dtype))]
+        arrays += [(column, edits.inserts.columns[name]) for name, column in arena.columns.items()]
+        with arena.lock:  # what takes memory is done: rows whose places are taken are written
             begins = arena.places(edits.rows, sizes)
-            arrays = [(arena.ends, edits.inserts.ends.astype(arena.ends.dtype))]
-            arrays += [(column, edits.inserts.columns[name]) for name, column in arena.columns.items()]
             how = (
                 edits.rows, arena.begins, arena.stops, begins, edits.removed[0], edits.removed[1],
                 edits.removed_offsets, edits.insert_at, edits.insert_offsets,
