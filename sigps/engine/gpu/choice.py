@@ -81,9 +81,11 @@ def find_gpu_obstacle(program: VertexProgram, deterministic: bool) -> str | None
     """
     if program.consumption is Consumption.GROUPED and program.reads_neighbors:
         return "common_neighbors() beside messages that are grouped by key"
+    if deterministic and (obstacle := find_order_obstacle(program)) is not None:
+        return obstacle
     if (num_bytes := bytes_of_totals(program, deterministic)) > (most := most_totals(program, deterministic)):
         return f"aggregators of {num_bytes:,} bytes, of which the shared memory of a block holds {most:,},"
-    return find_order_obstacle(program) if deterministic else None
+    return None
 
 
 def bytes_of_totals(program: VertexProgram, deterministic: bool = False) -> int:

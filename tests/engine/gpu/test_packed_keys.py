@@ -69,7 +69,7 @@ def test_grouped_messages_are_not_pushed(tmp_path: Path, monkeypatch: pytest.Mon
     save_packed(weighted(BATTERY["skewed"].build()), tmp_path / "store", page_arcs=8)
     host_gpu.use_host_as_gpu(monkeypatch)
     run = functools.partial(sigps.run, device="cuda", stream="always", transfer="bulk", direction="push")
-    with pytest.raises(ConfigError, match="are listed or grouped by key, or compute"):
+    with pytest.raises(ConfigError, match="are listed or grouped by key, read more than two values"):
         run(CDLP(), sigps.load(tmp_path / "store"))
 
 
