@@ -186,9 +186,9 @@ def test_kernels_that_read_several_columns_link() -> None:
     """Of rows in place all of shared memory; and seven columns of whole pages, listed or walked."""
     forms: list[tuple[sigps.Vertex, Packing, dict[str, str], bool]] = [
         (Priced(), Packing.PUSHED_PART, PEERS, True),
-        (COLUMNS["every"], Packing.PART, PEERS | FED, True),
+        (COLUMNS["every"], Packing.PART, PEERS | FED, False),
         (COLUMNS["heard"], Packing.PULLED, FED, False),
-        (COLUMNS["walked"], Packing.PULLED, {}, True),
+        (COLUMNS["walked"], Packing.PULLED, {}, False),
     ]
     types: dict[str, np.dtype[Any]] = {
         "cost": np.dtype(np.int64),
