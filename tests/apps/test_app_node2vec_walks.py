@@ -12,6 +12,7 @@ from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
 from scipy.stats import chisquare
+from turns import in_turn
 from ways import assert_same, results_of
 
 from sigps import Graph, Result, run
@@ -67,9 +68,11 @@ def exact(p: float, q: float, t: int | None, v: int) -> dict[int, float]:
     return {x: weight / weights.total() for x, weight in sorted(weights.items())}
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize(("p", "q"), [(1.0, 1.0), (0.25, 4.0), (4.0, 0.25), (0.3, 0.6)])
-def test_steps_are_as_frequent_as_the_definition_says(p: float, q: float, device: Any) -> None:
+@pytest.mark.parametrize(
+    ("of_steps", "device"), in_turn([(1.0, 1.0), (0.25, 4.0), (4.0, 0.25), (0.3, 0.6)], DEVICES)
+)
+def test_steps_are_as_frequent_as_the_definition_says(of_steps: tuple[float, float], device: Any) -> None:
+    p, q = of_steps
     _, result = walked(p, q, 6, device)
     taken: Counter[tuple[int | None, int, int]] = Counter()
     for start, walk in zip(result.ids.tolist(), result["walk"].tolist(), strict=True):

@@ -12,6 +12,7 @@ from graphs import samples
 from hypothesis import given
 from hypothesis import strategies as st
 from thread_group import run_ranks
+from turns import in_turn
 from ways import results_of
 
 from sigps import run
@@ -57,8 +58,7 @@ def test_ranks_after_some_steps_on_random_graphs(sample: Sample, steps: int) -> 
         assert result.supersteps == steps + 1, way
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("how", ["column", "initial", "nothing"])
+@pytest.mark.parametrize(("name", "how"), in_turn(NAMES, ["column", "initial", "nothing"]))
 def test_returns_in_proportion_to_a_column(name: str, how: str) -> None:
     sample = BATTERY[name]
     ids = vertices_of(sample)

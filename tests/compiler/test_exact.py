@@ -11,6 +11,7 @@ from battery import BATTERY, Sample
 from cells import program_of
 from float_programs import PROGRAMS, bits
 from thread_group import ThreadGroup, run_ranks
+from turns import in_turn
 
 from sigps import DeviceError, Graph, Result, Vertex, run
 from sigps.compiler.cpu.exact import with_exact_sums
@@ -27,8 +28,7 @@ def on_ranks(program: Vertex, sample: Sample, size: int, **options: Any) -> dict
     return bits(run_ranks(size, one)[0])
 
 
-@pytest.mark.parametrize("graph", [name for name in NAMES if name in BATTERY])
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(("name", "graph"), in_turn(PROGRAMS, NAMES, times=2))
 def test_every_way_leaves_the_same_bits(name: str, graph: str) -> None:
     program, sample = PROGRAMS[name](), BATTERY[graph]
     judge = bits(run(program, sample.build(), device="python", deterministic=True))

@@ -41,7 +41,7 @@ from sigps.job.stream import Stream
 FIELDS = {"SSSP": "distance", "WCC": "component", "BFS": "level", "Joined": "component"}
 
 quick = settings(
-    max_examples=drawn(6), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=drawn(3), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from cells import program_of
 from loop_programs import FOLDS, LISTS, loop_program
+from turns import in_turn
 from worked_cases import kite
 
 from sigps import Graph, run
@@ -48,8 +49,7 @@ def test_where_order_matters_messages_are_listed(name: str) -> None:
     assert "line " in derived.obstacles[0]
 
 
-@pytest.mark.parametrize("name", FOLDS)
-@pytest.mark.parametrize("make", [kite, graph_with_ties])
+@pytest.mark.parametrize(("name", "make"), in_turn(FOLDS, [kite, graph_with_ties]))
 def test_every_way_is_the_loop(name: str, make: Any) -> None:
     program, graph = loop_program(name), make()
     judge = run(program, graph, device="python")

@@ -64,7 +64,7 @@ def least_log(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(value_sizes, "_LEAST_LOG", request.param)
 
 
-@pytest.mark.parametrize(("program", "share", "threads"), in_turn(PROGRAMS, SHARES, [1, 3], times=3), ids=str)
+@pytest.mark.parametrize(("program", "share", "threads"), in_turn(PROGRAMS, SHARES, [1, 3], times=2), ids=str)
 def test_as_in_memory_and_as_interpreted(
     program: Vertex, share: float | None, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -174,8 +174,9 @@ def test_programs_on_packed_edges_equal_the_interpreter(
     run, names = functools.partial(sigps.run, asynchronous=False), list(equality_programs.PROGRAMS)
     walked = {"jump", "neighbourhood", "throws", "two_letters"}
     listed = {"coreness", *walked} if order == "given" else set()  # whose order is that of edges
-    keyed = {"votes", "answers"}
-    assert compare_programs("skewed", order, tmp_path, run, names) == set(TAKEN) | listed | keyed
+    names = names if order == "given" else names[::2]
+    taken = {*TAKEN, *listed, "votes", "answers"}
+    assert compare_programs("skewed", order, tmp_path, run, names) == taken.intersection(names)
 
 
 @pytest.mark.gpu

@@ -76,8 +76,8 @@ class Lengths(Vertex, message=float):
 @pytest.mark.parametrize(
     ("page_arcs", "order", "weights"),
     [
-        *((16, "given", [0, 1]), (16, "degree", [1000, 70_000]), (16, "given", range(1, 256))),
-        *((300, "degree", [0, 1]), (300, "degree", range(1, 256)), (1 << 18, "given", [1000, 70_000])),
+        *((16, "given", [0, 1]), (16, "degree", [1000, 70_000])),
+        *((300, "degree", range(1, 256)), (1 << 18, "given", [1000, 70_000])),
     ],
     ids=str,
 )

@@ -12,6 +12,7 @@ import pytest
 from battery import BATTERY
 from host_kernels import host_kernels
 from thread_group import ThreadGroup, run_ranks
+from turns import in_turn
 
 from sigps import Graph, Result, State, Vertex, VertexId, generate, run
 from sigps.apps import WCC
@@ -115,8 +116,7 @@ class Downstream(Vertex, message=VertexId):
         self.vote_to_halt()
 
 
-@pytest.mark.parametrize("precision", ["single", "double"])
-@pytest.mark.parametrize("num_edges", [60, 400])
+@pytest.mark.parametrize(("num_edges", "precision"), [(60, "single"), (400, "double")])
 def test_greatest_ids(num_edges: int, precision: Any, monkeypatch: Any) -> None:
     """Some are below 0, and do not fit 32 bits."""
     use_host(monkeypatch, 3)
@@ -156,9 +156,12 @@ def grid(group: ThreadGroup | None) -> Graph:
     return generate("grid", rows=17, columns=23, group=group)
 
 
-@pytest.mark.parametrize(("ranks", "partitioner"), [(2, "hash"), (4, "edges")])
-@pytest.mark.parametrize("made", [path_in_turn, two_stars, cliques, ring_of_pairs, grid])
-def test_shapes(ranks: int, made: Made, partitioner: str, monkeypatch: Any) -> None:
+@pytest.mark.parametrize(
+    ("made", "ranks_by"),
+    in_turn([path_in_turn, two_stars, cliques, ring_of_pairs, grid], [(2, "hash"), (4, "edges")]),
+)
+def test_shapes(made: Made, ranks_by: tuple[int, str], monkeypatch: Any) -> None:
+    ranks, partitioner = ranks_by
     use_host(monkeypatch, ranks)
     found, judge = results(WCC(), made, ranks, partitioner=partitioner)
     assert_at_once(found, judge, "component", judge.ids)
