@@ -40,8 +40,8 @@ from sigps.job.streaming import decide_streaming
 
 SUPERSTEPS = 12
 WAYS = ["auto", "bulk", "rows"]
-BY_PAGES = "pages"
-"""A further way: as `auto`, but with `asynchronous=True`."""
+BY_SUPERSTEPS = "supersteps"
+"""A further way: as `auto`, but with `asynchronous=False`."""
 
 MOST_SECONDS = 1.0
 """Of supersteps of a search in one way, after which it is not repeated again."""
@@ -96,7 +96,7 @@ def arguments() -> argparse.Namespace:
     )
     options.add_argument("--kept", type=float, nargs="+", default=[0, 0.125, 0.5], help="shares")
     options.add_argument("--kept-of-searches", type=float, nargs="+", help="of these; all by default")
-    options.add_argument("--ways", nargs="+", default=WAYS, choices=[*WAYS, BY_PAGES], help="of searches")
+    options.add_argument("--ways", nargs="+", default=WAYS, choices=[*WAYS, BY_SUPERSTEPS], help="of searches")
     options.add_argument("--repeats", type=int, default=5)
     options.add_argument("--folder", help="where stores are written")
     options.add_argument("--output", type=Path, help="the JSON file")
@@ -206,8 +206,8 @@ def measure_search(
     row: dict[str, Any] = {"graph": name, "work": work, "kept": kept}
     for way in ways:
         asked: dict[str, Any] = {"stream": "auto" if way == "auto" else "always", "transfer": way}
-        if way == BY_PAGES:
-            asked |= {"transfer": "auto", "asynchronous": True}
+        if way == BY_SUPERSTEPS:
+            asked |= {"transfer": "auto", "asynchronous": False}
         limit = least + int(kept * bytes_of_pages(program, graph))
         begin = time.perf_counter()
         found = sigps.run(program, graph, device="cuda", device_memory=limit, **asked)

@@ -110,8 +110,8 @@ class GpuEngine:
     """Whether a launch may run many supersteps."""
     detects_lost_ranks = False
     traced: list[dict[str, Any]] | None = None
-    goes_by_pages = False
-    """Whether path lengths along packed edges are found so without being asked for: only kron-25 was timed."""
+    goes_by_pages = True
+    """Whether path lengths along packed edges are found so without being asked for (DESIGN.md has what that gains)."""
     num_at_once = 1
     """How many runs share the GPU: this one takes its part of the blocks."""
 

@@ -51,18 +51,26 @@ class RowChanges:
 def row_order(rows: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the order by rows, then by ends, then as they are; of whole numbers from 0 on.
 
-    Where a row, an end and a place fit 63 bits one sort of numbers does it, in a fifth of the time of `numpy.lexsort`.
+    Numbers that have their place in their lowest bits are sorted instead, where 63 bits do: once where these hold a
+    row and an end, in a fifth of the time of `numpy.lexsort`, else first by ends and then by rows (a third).
 
     >>> row_order(np.array([2, 0, 2, 0]), np.array([1, 5, 1, 3])).tolist()
     [3, 1, 0, 2]
     """
     if rows.size < _FEW:
         return np.lexsort((ends, rows))
-    most_row, most_end = int(rows.max(initial=0)), int(ends.max(initial=0))
-    of_end, of_place = most_end.bit_length(), rows.size.bit_length()
-    if most_row.bit_length() + of_end + of_place > 63:
-        return np.lexsort((ends, rows))
-    keys: NDArray[np.int64] = ((rows << of_end | ends) << of_place) + np.arange(rows.size)
+    of_row, of_end = int(rows.max()).bit_length(), int(ends.max()).bit_length()
+    of_place = rows.size.bit_length()
+    if of_row + of_end + of_place <= 63:
+        return _order(rows << of_end | ends, of_place)
+    if max(of_row, of_end) + of_place <= 63:
+        by_end = _order(ends, of_place)
+        return by_end[_order(rows[by_end], of_place)]
+    return np.lexsort((ends, rows))
+
+
+def _order(values: NDArray[np.int64], of_place: int) -> NDArray[np.int64]:
+    keys: NDArray[np.int64] = (values << of_place) + np.arange(values.size)
     keys.sort()
     keys &= (1 << of_place) - 1
     return keys
