@@ -327,7 +327,7 @@ class PackedEdges:
         for name, value in self._of_feed.items():
             if name in filled.dtype.names:
                 filled[name] = value if isinstance(value, int) else value.data.ptr
-        filled["words"] = self._host.raw.ctypes.data - 4 * self.num_resident
+        filled["words"] = (self._host.raw.ctypes.data - 4 * self.num_resident) % 2**64  # wraps below an empty array
         filled["num_resident"], filled["scratch_words"] = self.num_resident, sum(scratch)
         filled["page_words"], filled["group_words"], _ = scratch
         filled["num_span_tables"], filled["span_places"] = tables.count, tables.places
