@@ -155,14 +155,19 @@ def reachable(gpu: Gpu) -> tuple[str, ...]:
 
 
 def fits(num_bytes: int) -> bool:
-    """Tell whether the GPU has so much memory free. What CuPy keeps stays there where it does without that."""
+    """Tell whether the GPU has so much memory free.
+
+    What CuPy keeps stays there where the GPU does without that. Where a limit leaves less than these bytes and what it
+    keeps, that goes back first: else an array could be cut from a larger block, whose rest counts as taken.
+    """
     import cupy
 
     pool = cupy.get_default_memory_pool()
+    kept = pool.free_bytes()
     if _limit is None:
-        at_once = pool.free_bytes()
+        at_once = kept
     else:  # beside all that CuPy has, in use or not
-        at_once = min(cupy.cuda.runtime.memGetInfo()[0], _limit - pool.total_bytes() - _beside_pool)
+        at_once = min(cupy.cuda.runtime.memGetInfo()[0], _limit - pool.total_bytes() - _beside_pool) - kept
     return num_bytes <= at_once or num_bytes <= free_bytes()
 
 
