@@ -48,6 +48,7 @@ class DirectMessages:
         self._compiled, self._lease, self._num_owned = compiled, lease, num_owned
         self._first = array
         self._grown: dict[str, Any] = {}
+        self._on_host = 0  # bytes of these
 
     def array(self, name: str, dtype: Any) -> Any:
         """Return one of the arrays, whether it has grown or not."""
@@ -165,20 +166,25 @@ class DirectMessages:
             check_fits({what: total})
             return {name: cupy.empty(size, dtype=cupy.uint8) for name, size in arrays.items()}
         room = max(0, free_bytes(total) - _BESIDE)
-        most = available_memory() if self.host_room is None else min(self.host_room, available_memory())
+        most = available_memory()  # besides what is there
+        if self.host_room is not None:
+            most = min(max(0, self.host_room - self._on_host), most)
         if total - room > most:
             raise DeviceError(
                 f"{what} take {total:,} bytes; the GPU has {room:,} for them, and its host {most:,}. A smaller graph "
                 "on each of several ranks takes less",
                 rank=0,
             )
-        taken: dict[str, Any] = {}
+        taken, on_host = dict[str, Any](), 0
         for name in sorted(arrays, key=lambda name: name.startswith("direct_")):
             size = arrays[name]
-            taken[name] = (
-                cupy.empty(size, dtype=cupy.uint8) if size <= room else Spilled(size, room).bytes[:size]
-            )
+            if size <= room:
+                taken[name] = cupy.empty(size, dtype=cupy.uint8)
+            else:
+                spilled = Spilled(size, room)
+                taken[name], on_host = spilled.bytes[:size], on_host + spilled.on_host
             room = max(0, room - size)
+        self._on_host = on_host
         return taken
 
     def copy(self, copier: Copier, find: Find) -> tuple[Any, tuple[Any, ...]]:

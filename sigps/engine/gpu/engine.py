@@ -222,7 +222,10 @@ class GpuEngine:
         self._memory = self._run_memory()
         self._lease = self._memory.lease
         if self._is_packed and native.program.delivery is Delivery.DIRECT:
-            held = self._pages.host_bytes if self._packing.reads_pages else 0
+            held = 0
+            if self._packing.reads_pages:
+                assert isinstance(self._graph, PackedGraph)
+                held = self._graph.packed.host_bytes + self._graph.values_on_host
             self._memory.direct.host_room = None if host_bytes is None else max(0, host_bytes - held)
         has_tiles, packing = self._graph.tiles is not None, self._packing
         pulls_alone = self._goes_by_edge or has_tiles or packing.pulls_alone

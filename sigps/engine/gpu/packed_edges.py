@@ -327,7 +327,9 @@ class PackedEdges:
         for name, value in self._of_feed.items():
             if name in filled.dtype.names:
                 filled[name] = value if isinstance(value, int) else value.data.ptr
-        filled["words"] = (self._host.raw.ctypes.data - 4 * self.num_resident) % 2**64  # wraps below an empty array
+        filled["words"] = (
+            self._host.raw.ctypes.data - 4 * self.num_resident
+        ) % 2**64  # wraps below an empty array
         filled["num_resident"], filled["scratch_words"] = self.num_resident, sum(scratch)
         filled["page_words"], filled["group_words"], _ = scratch
         filled["num_span_tables"], filled["span_places"] = tables.count, tables.places
@@ -407,7 +409,8 @@ class PackedGraph(StreamedGraph):
         packed: The pages.
         num_rows: Their rows.
         columns: The edge columns that are read with them.
-        host_bytes: What pages in pinned memory may take; None for no limit.
+        host_bytes: What all that runs have on the host may take; None for no limit.
+        values_on_host: Bytes of values on edges that the next run has there.
     """
 
     def __init__(
@@ -419,6 +422,7 @@ class PackedGraph(StreamedGraph):
         *,
         places: PlacesInPages,
         host_bytes: int | None = None,
+        host_room: int | None = None,
         rank: int = 0,
     ) -> None:
         super().__init__(subgraph, gpu)
@@ -429,26 +433,30 @@ class PackedGraph(StreamedGraph):
             places,
             resident_bytes,
             columns,
-            host_bytes=host_bytes,
+            host_bytes=host_room,
             rank=rank,
             lids=_lids_of(edges, self.numbering.lids_on_host),
         )
         self.columns, self.host_bytes = tuple(columns), host_bytes
         self.num_rows = edges.rows.offsets.size - 1
         self.walked: StoredRows = StoredRows(edges)
-        self._stays = True, True
+        self._stays, self.values_on_host = (True, True), 0
 
-    def place_values(self, values: bool, reverse: bool, *, crossing: CrossingEdges | None = None) -> None:
+    def place_values(
+        self, values: bool, reverse: bool, *, on_host: int, crossing: CrossingEdges | None = None
+    ) -> None:
         """Say of the next run whether values on edges, and where those of other ends lie, stay on the device.
 
         Args:
             values: Whether values do.
             reverse: Whether where those of other ends lie does.
+            on_host: Bytes of both that lie on the host.
             crossing: The edges that lead to other ranks, where the run reads values of other ends; else None.
         """
         if self._stays[1] != reverse:
             self.forget("reverse")
         self._stays, self.walked.crossing = (values, reverse), crossing
+        self.values_on_host = on_host
 
     @property
     def bytes_in_spare_room(self) -> int:

@@ -307,8 +307,11 @@ class Placement:
             free = make_room(run_bytes_now + sum(wanted), gpu, (subgraph,), needed=run_bytes_now)
             free += kept.reverse_bytes if wanted[1] else 0  # which this run reads, too
             if run_bytes_now <= free:
-                kept.place_values(*_stays(wanted, free - run_bytes_now), crossing=crossing)
-                return self._with_heads(kept)
+                stays = _stays(wanted, free - run_bytes_now)
+                on_host = self._values_on_host(wanted, stays)
+                if self.host_bytes is None or kept.packed.host_bytes + on_host <= self.host_bytes:
+                    kept.place_values(*stays, on_host=on_host, crossing=crossing)
+                    return self._with_heads(kept)
         kept = None
         known.pop(PACKED, None)
         places = places_in_pages(edges.rows)
@@ -322,11 +325,25 @@ class Placement:
         stays = _stays(wanted, spare)
         spare -= sum(size for size, on_device in zip(wanted, stays, strict=True) if on_device)
         resident_bytes = spare if fills else 0
-        limits: dict[str, Any] = {"places": places, "host_bytes": self.host_bytes, "rank": self.exchange.rank}
+        on_host = self._values_on_host(wanted, stays)
+        room = None if self.host_bytes is None else self.host_bytes - on_host
+        limits: dict[str, Any] = {"host_bytes": self.host_bytes, "host_room": room}
+        limits |= {"places": places, "rank": self.exchange.rank}
         made = PackedGraph(subgraph, gpu, resident_bytes, columns, **limits)
         known[PACKED] = made
-        made.place_values(*stays, crossing=crossing)
+        made.place_values(*stays, on_host=on_host, crossing=crossing)
         return self._with_heads(made)
+
+    def _values_on_host(self, wanted: Sequence[int], stays: Sequence[bool]) -> int:
+        """Return what values on edges take of the host, where the GPU has no room for them."""
+        values = sum(size for size, on_device in zip(wanted, stays, strict=True) if not on_device)
+        if self.host_bytes is not None and values > self.host_bytes:
+            raise DeviceError(
+                f"values on edges take {values:,} bytes of this host's memory, since the GPU has no room for them, "
+                f"and host_memory is {self.host_bytes:,}",
+                rank=self.exchange.rank,
+            )
+        return values
 
     def _bytes_to_stage(self, compiled: CudaProgram) -> int:
         """Return what is taken so that records and messages cross between launches, from GPU to GPU."""

@@ -17,7 +17,7 @@ from packed_runs import on_ranks
 from value_programs import VALUES
 
 import sigps
-from sigps import Checkpoint, ConfigError, Graph, GraphError, Result, run
+from sigps import Checkpoint, ConfigError, DeviceError, Graph, GraphError, Result, run
 from sigps.compiler.frontend.analysis import analyse
 from sigps.device.pinned_block import PinnedBlock
 from sigps.engine.contract import RunOptions
@@ -63,7 +63,7 @@ def test_as_on_cores(name: str, page_arcs: int, tmp_path: Path, monkeypatch: pyt
     for stays in STAYS:
         monkeypatch.setattr(placement, "_stays", lambda wanted, room, stays=stays: stays)
         graph = sigps.load(tmp_path / "store")
-        for more in ({}, {"host_memory": "1MB"}):
+        for more in ({}, {"host_memory": "16MB"}):
             found = run(VALUES[name], graph, device="cuda", stream="always", max_supersteps=40, **more)
             assert_equal(found, expected)
         assert not graph.is_laid_out
@@ -146,6 +146,29 @@ def test_what_they_take_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         found = decided(beside + room)
         assert (found.values, found.spilled) == (on_device, values + reverse - on_device)
         assert "on the GPU's host" in str(found)
+
+
+def test_host_memory_is_of_values_and_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, program = stored(tmp_path, 8, 64), VALUES["returns"]
+    expected = run(program, graph, device="python", max_supersteps=6)
+    host_gpu.use_host_as_gpu(monkeypatch)
+    monkeypatch.setattr(placement, "_stays", lambda wanted, room: [False, False])
+    place, placed = PackedGraph.place_values, list[PackedGraph]()
+
+    def noted(self: PackedGraph, *given: Any, **options: Any) -> None:
+        place(self, *given, **options)
+        placed.append(self)
+
+    monkeypatch.setattr(PackedGraph, "place_values", noted)
+    values = (2 * 16 + 8) * graph.num_edges
+    options: dict[str, Any] = {"device": "cuda", "stream": "always", "max_supersteps": 6}
+    for room in (1 << 30, graph.packed.rows.num_bytes // 2):
+        assert_equal(run(program, graph, host_memory=values + room, **options), expected)
+        pages = placed.pop().packed
+        assert 0 < pages.host_bytes <= room
+        assert pages.is_fed == (room < 1 << 30)
+    with pytest.raises(DeviceError, match=f"values on edges take {values:,} bytes of this host's memory"):
+        run(program, graph, host_memory=values - 1, **options)
 
 
 def test_what_crosses_between_ranks_is_in_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

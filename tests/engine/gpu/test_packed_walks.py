@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,37 @@ def test_messages_that_the_gpu_has_no_memory_for_lie_on_its_host(
             np.testing.assert_array_equal(np.asarray(found[field]), np.asarray(expected[field]))
     with pytest.raises(DeviceError, match=r"direct messages of superstep 0 take [\d,]+ bytes; the GPU has"):
         on_ranks(1, program, tmp_path / "store", stream="always", host_memory="20KB")
+
+
+def test_messages_that_grow_lie_on_the_host_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_packed(BATTERY["skewed"].build(), tmp_path / "store", page_arcs=8)
+    program = send_programs.Flood(copies=60)
+    expected = sigps.run(program, sigps.load(tmp_path / "store"), device="python")
+    host_gpu.use_host_as_gpu(monkeypatch)
+    monkeypatch.setattr(direct_messages, "fits", lambda num_bytes: False)
+    monkeypatch.setattr(direct_messages, "free_bytes", lambda wanted: direct_messages._BESIDE)
+    kind = direct_messages.DirectMessages
+    take, host_room, taken = kind._taken, 1 << 30, [0]
+
+    def noted(self: Any, count: int, what: str) -> Any:
+        self.host_room = host_room
+        found = take(self, count, what)
+        taken.append(sum(array.nbytes for array in found.values()))
+        return found
+
+    monkeypatch.setattr(kind, "_taken", noted)
+    monkeypatch.setattr(kind, "wanted_capacity", lambda self: 2 * self.capacity)
+    found = on_ranks(1, program, tmp_path / "store", stream="always")
+    most = max(before + after for before, after in itertools.pairwise(taken))
+    assert most > max(taken)
+    for host_room in (most, most - 1):
+        if host_room < most:
+            with pytest.raises(DeviceError, match="the GPU has 0 for them, and its host"):
+                on_ranks(1, program, tmp_path / "store", stream="always")
+        else:
+            found = on_ranks(1, program, tmp_path / "store", stream="always")
+    for field in expected.fields:
+        np.testing.assert_array_equal(np.asarray(found[field]), np.asarray(expected[field]))
 
 
 def test_what_walks_edges_and_cannot_stream_is_refused(
