@@ -159,6 +159,16 @@ class _Held:
         self._is_made.record()
         hold_on_gpu(self)
 
+    @property
+    def num_bytes(self) -> int:
+        """See `resident.Held`."""
+        arrays, order, is_on_host = self.places
+        if is_on_host:
+            return 0
+        return sum(array.nbytes for array in arrays.values()) + (
+            0 if isinstance(order, slice) else order.nbytes
+        )
+
     def leave_gpu(self) -> None:
         import cupy
 

@@ -34,9 +34,13 @@ class Held(Protocol):
 
     Attributes:
         gpu: The GPU.
+        num_bytes: What it holds of it.
     """
 
     gpu: Gpu
+
+    @property
+    def num_bytes(self) -> int: ...
 
     def leave_gpu(self) -> None:
         """Let go of what is on the GPU, the current one, when a copy is on the host. One thread at a time."""
@@ -74,7 +78,7 @@ def make_room(wanted: int, gpu: Gpu, besides: Collection[Subgraph] = (), *, need
     """Drop what is kept for later runs, the oldest first, until so many bytes are free; return how many are.
 
     What a run still has stays. Fields of earlier results come to the host, the oldest first, where less is free than a
-    run cannot be without.
+    run cannot be without, and theirs is enough.
 
     Args:
         wanted: Bytes.
@@ -111,12 +115,14 @@ def _drop_graphs(wanted: int, gpu: Gpu, besides: Collection[Subgraph]) -> int:
 
 def _bring_results(needed: int, gpu: Gpu, free: int) -> int:
     before = free
-    for held in _held.valuerefs():  # which other threads may add to meanwhile
-        if free >= needed:
-            break
-        if (result := held()) is not None and result.gpu.ordinal == gpu.ordinal:
-            result.leave_gpu()
-            free = free_bytes()
+    found = [held() for held in _held.valuerefs()]  # which other threads may add to meanwhile
+    results = [result for result in found if result is not None and result.gpu.ordinal == gpu.ordinal]
+    del found
+    if free + sum(result.num_bytes for result in results) < needed:
+        return free
+    while results and free < needed:
+        results.pop(0).leave_gpu()
+        free = free_bytes()
     if free > before:
         log.info(
             "fields of earlier results are on the host now: %s more on the GPU", bytes_text(free - before)

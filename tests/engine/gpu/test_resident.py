@@ -112,6 +112,10 @@ def test_results_come_to_the_host_where_a_run_needs_their_room(counted: Counted)
     results = [sigps.run(BFS(source=0), graph, device="cuda") for _ in range(3)]
     of_a_result = counted.taken // 3
     assert of_a_result > 0
+    counted.num_bytes = 4 * of_a_result  # no run fits, whatever leaves
+    with pytest.raises(sigps.DeviceError):
+        sigps.run(BFS(source=0), graph, device="cuda")
+    assert counted.taken == 3 * of_a_result
     counted.num_bytes = counted.most  # of the last run: one more needs the room of one result
     results.append(sigps.run(BFS(source=0), graph, device="cuda"))
     assert counted.taken == 3 * of_a_result  # of four: the oldest has left
