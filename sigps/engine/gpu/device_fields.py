@@ -165,9 +165,8 @@ class _Held:
         arrays, order, is_on_host = self.places
         if is_on_host:
             return 0
-        return sum(array.nbytes for array in arrays.values()) + (
-            0 if isinstance(order, slice) else order.nbytes
-        )
+        held = [*arrays.values()] + ([] if isinstance(order, slice) else [order])
+        return sum(int(array.nbytes) for array in held)
 
     def leave_gpu(self) -> None:
         import cupy
