@@ -10,7 +10,7 @@ import os
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-__all__ = ["half_of", "in_turn"]
+__all__ = ["half_of", "in_turn", "some_of"]
 
 _ALL = bool(os.environ.get("SIGPS_ALL_CASES"))
 
@@ -41,3 +41,15 @@ def half_of(
         for j, graph in enumerate(graphs)
         if _ALL or (i + j) % 2 == 0 or graph in whole
     ]
+
+
+def some_of(cases: Iterable[Any], most: int) -> list[Any]:
+    """Return so many of some cases at most, the first and the last and others at even distances between them.
+
+    >>> some_of("abcdefg", 3)
+    ['a', 'd', 'g']
+    """
+    every = list(cases)
+    if _ALL or len(every) <= most:
+        return every
+    return [every[round(i * (len(every) - 1) / (most - 1))] for i in range(most)]
