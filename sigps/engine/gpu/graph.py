@@ -335,7 +335,8 @@ def graph_on_gpu(
         num_edges = subgraph.incoming.num_edges
         sizes = subgraph.num_owned, num_edges * (1 if subgraph.goes_both_ways else 2), 0
         in_rows, in_tiles = bytes_while_laid_out(*sizes), num_edges * (4 + SORTING)
-        room = make_room(in_rows if tiling is None else in_tiles, gpu, besides=(subgraph,), needed=0)
+        wanted = bytes_while_laid_out(*sizes, is_fast=True) if tiling is None else in_tiles
+        room = make_room(wanted, gpu, besides=(subgraph,), needed=0)
         if room < in_rows:
             room = make_room(in_rows, gpu)
         if tiling is not None and room < in_tiles and add_up is list and not tiling.always:

@@ -59,26 +59,47 @@ ORDERING = 48
 """The same where the order is kept, to bring a column along."""
 
 
-def edges_at_a_time(num_edges: int) -> int:
-    """Return how many edges of so many are sorted at a time.
+_LEAST_AT_A_TIME = 1 << 20
 
-    >>> edges_at_a_time(10_000), edges_at_a_time(1 << 32)
-    (10000, 268435456)
+
+def edges_at_a_time(num_edges: int, room: int | None = None, bytes_an_edge: int = SORTING) -> int:
+    """Return how many edges of so many are sorted at a time: where there is room, many, which takes the least time.
+
+    Args:
+        num_edges: The edges.
+        room: Bytes to sort them in; None: as many as are wanted.
+        bytes_an_edge: What sorting one takes.
+
+    >>> edges_at_a_time(10_000), edges_at_a_time(1 << 32), edges_at_a_time(1 << 32, 10**9)
+    (10000, 268435456, 50000000)
     """
-    return min(num_edges, max(1 << 26, num_edges >> 4))
+    wanted = min(num_edges, max(1 << 26, num_edges >> 4))
+    if room is None:
+        return wanted
+    return min(wanted, max(_LEAST_AT_A_TIME, room // bytes_an_edge))
 
 
-def bytes_while_laid_out(num_vertices: int, num_edges: int, num_columns: int) -> int:
-    """Return about the most bytes that a graph takes on a GPU: those while it is laid out.
+def bytes_while_laid_out(
+    num_vertices: int, num_edges: int, num_columns: int, *, run_bytes: int = 0, is_fast: bool = False
+) -> int:
+    """Return about the bytes that a graph takes on a GPU at its peak: while it is laid out, or beside a run.
 
-    >>> bytes_while_laid_out(1000, 10_000, 0)
-    314000
+    Args:
+        num_vertices: Local ids.
+        num_edges: Edges, twice where they are laid out by source too.
+        num_columns: Edge columns.
+        run_bytes: What a run takes afterwards.
+        is_fast: Whether as many edges as are wanted are sorted at a time, and not as few as can be.
+
+    >>> bytes_while_laid_out(1000, 10_000, 0), bytes_while_laid_out(1000, 10_000, 0, run_bytes=10**6)
+    (314000, 1114000)
     """
-    kept = bytes_kept(num_vertices, num_edges, num_columns)
     in_order = (
         8 if num_columns else 4
     ) * num_edges  # rows that keep their order: all ends, or a column, at once
-    return kept + max(edges_at_a_time(num_edges) * (ORDERING if num_columns else SORTING), in_order)
+    at_a_time = edges_at_a_time(num_edges, None if is_fast else 0)
+    work = max(at_a_time * (ORDERING if num_columns else SORTING), in_order, run_bytes)
+    return bytes_kept(num_vertices, num_edges, num_columns) + work
 
 
 def bytes_kept(num_vertices: int, num_edges: int, num_columns: int) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.account import spent_on
-from sigps.device.cuda import Gpu, Kernel, Module, check_fits
+from sigps.device.cuda import Gpu, Kernel, Module, check_fits, free_bytes
 from sigps.device.transfers import fill_with, send
 from sigps.engine.gpu.layout import LOOKING_UP, Rows, rows_of_positions
 from sigps.engine.gpu.memory_plan import ORDERING, SORTING, edges_at_a_time
@@ -40,13 +40,9 @@ class PlacedEdges:
 
         self.rows, self.degrees_on_host = rows.on_device(cupy.asarray), rows.degrees
         self._edges, self._lids, self._gpu, self._sorts_rows = edges, lids, gpu, sorts_rows
-        check_fits(
-            {
-                "edges": 4 * rows.num_positions,
-                "laying them out": edges.offsets.nbytes
-                + (self._most_at_once * SORTING if sorts_rows else 4 * edges.ends.size),
-            }
-        )
+        self._at_a_time = self._edges_at_a_time(4 * rows.num_positions + edges.offsets.nbytes, SORTING)
+        sorting = self._at_a_time * SORTING if sorts_rows else 4 * edges.ends.size
+        check_fits({"edges": 4 * rows.num_positions, "laying them out": edges.offsets.nbytes + sorting})
         self.ends = cupy.zeros(max(rows.num_positions, 1), dtype=cupy.uint32)
         self._columns: dict[str, Any] = {}
         if sorts_rows:
@@ -63,12 +59,10 @@ class PlacedEdges:
 
         if name not in self._columns:
             (values,) = columns_of(self._edges, (name,))
-            check_fits(
-                {
-                    f"edge column {name}": values.dtype.itemsize * self.rows.num_positions,
-                    "laying it out": self._most_at_once * ORDERING if self._sorts_rows else values.nbytes,
-                }
-            )
+            size = values.dtype.itemsize * self.rows.num_positions
+            self._at_a_time = self._edges_at_a_time(size, ORDERING)
+            ordering = self._at_a_time * ORDERING if self._sorts_rows else values.nbytes
+            check_fits({f"edge column {name}": size, "laying it out": ordering})
             moved = cupy.zeros(max(self.rows.num_positions, 1), dtype=values.dtype)
             if values.strides == (0,):
                 fill_with(moved, values[:1].tobytes() or b"\0")
@@ -102,11 +96,10 @@ class PlacedEdges:
         """Return what kernels take."""
         return self.rows.structure(self.ends)
 
-    @property
-    def _most_at_once(self) -> int:
-        """The most edges that are sorted at once: a row is not divided."""
-        longest = int(self.degrees_on_host.max(initial=0))
-        return max(edges_at_a_time(self._edges.ends.size), longest)
+    def _edges_at_a_time(self, besides: int, bytes_an_edge: int) -> int:
+        """Return the most edges that are sorted at once, in what is free besides: a row is not divided."""
+        longest, num_edges = int(self.degrees_on_host.max(initial=0)), self._edges.ends.size
+        return max(edges_at_a_time(num_edges, free_bytes() - besides, bytes_an_edge), longest)
 
     def _sorted_by(self) -> Iterator[tuple[int, int, Any, Any]]:
         """Cut the host's rows into pieces; yield which rows, where they begin there, and what edges are sorted by.
@@ -115,8 +108,7 @@ class PlacedEdges:
         """
         import cupy
 
-        edges, first, done = self._edges, 0, 0
-        most = edges_at_a_time(edges.ends.size)
+        edges, first, done, most = self._edges, 0, 0, self._at_a_time
         while first < edges.offsets.size - 1:
             fitting = int(np.searchsorted(edges.offsets, np.uint64(done + most), side="right")) - 1
             last = max(first + 1, fitting)

@@ -162,12 +162,16 @@ class GpuSpec(EngineSpec):
 
     def num_bytes(self, program: VertexProgram, share: Share) -> dict[str, int]:
         """Return what the graph takes while it is laid out, and out-edges as compute() walks them."""
+        return self._bytes_at_peak(program, share, 0)
+
+    def _bytes_at_peak(self, program: VertexProgram, share: Share, run_bytes: int) -> dict[str, int]:
+        """Return what the graph takes while it is laid out, or beside so much of a run, and walked out-edges."""
         from sigps.engine.gpu import memory_plan
         from sigps.engine.gpu.simple_rows import bytes_while_counted
 
         directions = 2 if share.directed or share.num_ranks > 1 else 1
         laid_out = share.num_vertices, share.num_edges * directions, share.num_columns
-        needed = memory_plan.bytes_while_laid_out(*laid_out)
+        needed = memory_plan.bytes_while_laid_out(*laid_out, run_bytes=run_bytes)
         if any(field.measure for field in program.states):
             num_keys = share.edges_everywhere * (2 if share.directed else 1)
             copied = 4 * share.edges_everywhere if share.num_ranks > 1 else 0
@@ -212,7 +216,9 @@ class GpuSpec(EngineSpec):
             )
         num_owned = -(-graph.num_vertices // num_ranks)
         plan = plan_run(compiled, Sizes(num_owned, num_edges, num_edges // HUB_DEGREE, num_lids=num_lids))
-        needed = plan.nbytes + plan.state_bytes + (0 if "whole" in laid_out else laid_out_bytes)
+        needed = run_bytes = plan.nbytes + plan.state_bytes
+        if "whole" not in laid_out:
+            needed = sum(self._bytes_at_peak(program, share, run_bytes).values())
         if (
             free < needed
         ):  # it may run with its edges on the host, of which a part may be here from the last run

@@ -86,8 +86,8 @@ def bytes_wanted(
 
     >>> counts = dict(num_vertices=1000, num_edges=10**6, num_columns=0, run_bytes=10**7)
     >>> bytes_wanted("auto", **counts), bytes_wanted("always", **counts)
-    (35064000, 10064000)
+    (25064000, 10064000)
     """
     if stream == "always":
         return bytes_kept(num_vertices, 0, 0) + max(run_bytes, _LEAST_PIECE * ORDERING)
-    return bytes_while_laid_out(num_vertices, num_edges, num_columns) + run_bytes
+    return bytes_while_laid_out(num_vertices, num_edges, num_columns, run_bytes=run_bytes)

@@ -14,8 +14,9 @@ from host_kernels import entries_of, kernels_of, library_of, text_of
 
 import sigps
 from sigps.apps import HITS, SSSP
-from sigps.engine.gpu import placed_edges
+from sigps.engine.gpu import memory_plan, placed_edges
 from sigps.engine.gpu.layout import lay_out
+from sigps.engine.gpu.placed_edges import PlacedEdges
 
 COLUMN = {
     "place_piece_column_32_warp_mapped": [
@@ -99,13 +100,22 @@ PROGRAMS = {"SSSP": SSSP(source=0), "HITS": HITS(iterations=5)}
 
 
 def assert_as_interpreted(work: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placed_edges, "edges_at_a_time", lambda num_edges: 50)
+    monkeypatch.setattr(memory_plan, "_LEAST_AT_A_TIME", 50)
+    monkeypatch.setattr(placed_edges, "free_bytes", lambda: 0)
+    moved, move = [], PlacedEdges._move_piece
+
+    def noted(self: Any, what: str, first: int, last: int, *given: Any) -> None:
+        moved.append((what, last))
+        move(self, what, first, last, *given)
+
+    monkeypatch.setattr(PlacedEdges, "_move_piece", noted)
     graph = sigps.generate("rmat", scale=6, directed=True, weights="random", seed=4)
     assert graph.num_edges > 400
     expected = sigps.run(PROGRAMS[work], graph, device="python")
     found = sigps.run(PROGRAMS[work], graph, device="cuda", tiles="never")
     for field in expected.fields:
         np.testing.assert_allclose(np.asarray(found[field]), np.asarray(expected[field]), rtol=1e-12)
+    assert sum(what == "place_piece_ends" for what, _ in moved) >= 6
 
 
 @pytest.mark.parametrize("work", PROGRAMS)
