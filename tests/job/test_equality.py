@@ -51,7 +51,7 @@ def test_all_ways_agree_on_random_graphs(sample: Sample, name: str, turn: int) -
 
 
 @pytest.mark.parametrize(
-    ("turn", "name"), enumerate(["wcc", "spread", "two_letters", "extremes", "totals"]), ids=str
+    ("turn", "name"), [*enumerate(["wcc", "spread", "two_letters", "extremes", "totals"])]
 )
 @pytest.mark.usefixtures("_little_is_divided")
 def test_threads_divide_the_work_and_change_nothing(turn: int, name: str) -> None:
