@@ -78,7 +78,7 @@ def never_large(monkeypatch: pytest.MonkeyPatch) -> None:
 NAMES = ["labels", "weighted", "heat", "ranks", "mixture", "denser"]
 
 
-@settings(max_examples=drawn(40), deadline=None)
+@settings(max_examples=drawn(30), deadline=None)
 @given(
     histories(),
     st.sampled_from(NAMES),

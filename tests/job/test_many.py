@@ -290,7 +290,7 @@ def assert_each_judged(
     )
 
 
-CELLS = some_of(half_of([*PROGRAMS], [name for name in NAMES if name != "skewed"]), 140)
+CELLS = some_of(half_of([*PROGRAMS], [name for name in NAMES if name != "skewed"]), 112)
 CELLS += [(program, "skewed") for program in PROGRAMS if program not in ("hyperball", "largest")]
 """On the richest graph without 48 and 256 bytes a message, which the judge goes through one by one."""
 
@@ -495,7 +495,7 @@ def test_ranks_share_runs_out(graph: str, size: int, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(shared_out, "_ROUND_BYTES", 600)  # several rounds
     whole, options = BATTERY[graph].build(), rank_options(graph)
     given: dict[str, tuple[type[Vertex] | Vertex, dict[str, Any]]] = {}
-    for name in [program for program, on in in_turn(PROGRAMS, SIZES, times=2) if on == graph]:
+    for name in [program for program, on in in_turn(PROGRAMS, SIZES) if on == graph]:
         cls, varied, values = PROGRAMS[name]
         chosen = values(whole, 7) if callable(values) else list(values)[:2] * 2
         given[name] = cls, {varied: chosen, "device": "cpu", "threads": 1, **options}
