@@ -15,7 +15,7 @@ from graphs import busy_graph, samples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from thread_group import ThreadGroup, run_ranks
-from turns import half_of
+from turns import half_of, some_of
 from ways import WAYS, Way, assert_all_equal, assert_same, results_of
 
 from sigps import Result, Vertex, run
@@ -24,36 +24,48 @@ from sigps.compiler.frontend.analysis import analyse
 
 
 def ways_for(program: str, graph: str) -> list[Way]:
-    """An eighth of the ways, another for the next program and the next graph; all on the richest graph."""
+    """An eighth of the ways, another for the next program and the next graph; a quarter on the richest graph."""
     turn = list(PROGRAMS).index(program) + NAMES.index(graph)
-    return WAYS if graph == "skewed" else WAYS[turn % 8 :: 8]
+    if graph == "skewed":
+        at = turn % len(WAYS)
+        return some_of([*WAYS[at:], *WAYS[:at]], SLOW_TO_JUDGE.get(program, 6))
+    return WAYS[turn % 8 :: 8]
 
 
-@pytest.mark.parametrize(("program", "graph"), half_of([*PROGRAMS], NAMES, whole=["skewed"]))
+SLOW_TO_JUDGE = {"largest_of_each": 4, "census": 3, "pagerank_tolerance": 4}
+"""Of programs that take the interpreter seconds: so many ways on the richest graph."""
+
+CELLS = some_of(half_of([*PROGRAMS], [name for name in NAMES if name != "skewed"]), 112)
+
+
+@pytest.mark.parametrize(("program", "graph"), [*CELLS, *((program, "skewed") for program in PROGRAMS)])
 def test_all_ways_agree(program: str, graph: str) -> None:
     assert_all_equal(program_for(program, graph), BATTERY[graph], ways_for(program, graph))
 
 
 @given(samples(), st.sampled_from(list(PROGRAMS)), st.integers(0, 4))
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 def test_all_ways_agree_on_random_graphs(sample: Sample, name: str, turn: int) -> None:
     made = PROGRAMS[name]
     assert_all_equal(made(sample.vertices[-1]) if callable(made) else made, sample, WAYS[turn::5])
 
 
-@pytest.mark.parametrize("name", ["wcc", "spread", "two_letters", "extremes", "totals"])
+@pytest.mark.parametrize(
+    ("turn", "name"), [*enumerate(["wcc", "spread", "two_letters", "extremes", "totals"])]
+)
 @pytest.mark.usefixtures("_little_is_divided")
-def test_threads_divide_the_work_and_change_nothing(name: str) -> None:
+def test_threads_divide_the_work_and_change_nothing(turn: int, name: str) -> None:
     program = PROGRAMS[name]
     only_better = analyse(program).monotone is not None
     judges = {d: run(program, busy_graph(), device="python", deterministic=d) for d in (False, True)}
-    for way in (
-        Way(threads=1),
+    ways = [
         Way(threads=3, direction="push"),
-        Way(threads=2, direction="pull"),
         Way(threads=3, deterministic=True),
+        Way(threads=1),
         Way(threads=2, direction="push", deterministic=True),
-    ):
+        Way(threads=2, direction="pull"),
+    ]
+    for way in some_of([*ways[turn:], *ways[:turn]], 3):
         result = run(program, busy_graph(), **way.options())
         assert_same(result, judges[way.deterministic], exact=way.deterministic, only_better=only_better)
     results = run_ranks(

@@ -83,7 +83,7 @@ def programs(first: Any, last: Any) -> list[Vertex]:
 
 
 quick = settings(
-    max_examples=drawn(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=drawn(4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
@@ -155,9 +155,7 @@ def batches_go_on(name: str, size: int, sizes: list[int], which: int, weights: i
 
 
 @pytest.mark.usefixtures("host_is_gpu")
-@pytest.mark.parametrize(
-    ("name", "which"), [*in_turn(shapes(100), [0, 1]), ("hubs", 0), ("directed hubs", 1)]
-)
+@pytest.mark.parametrize(("name", "which"), in_turn(shapes(100), [0, 1]))
 def test_batches_go_on(name: str, which: int) -> None:
     size = 3600 if "hubs" in name else 400
     batches_go_on(name, size, [1, 2, 30, 5, 1, 90, 3, 40, 250, 1], which, 9)
@@ -171,18 +169,18 @@ def test_batches_go_on_on_a_gpu(name: str, which: int) -> None:
 
 
 @pytest.mark.usefixtures("host_is_gpu")
-@pytest.mark.parametrize("share", [1 << 60, 4, 1])
+@pytest.mark.parametrize("share", [1 << 60, 4])
 def test_what_costs_too_much_is_given_up(share: int, monkeypatch: Any) -> None:
     for name, cost in (("_BEGIN", 0), ("_SUPERSTEP", 1), ("ROUND", 2), ("_OF_SEARCH", 1)):
         monkeypatch.setattr(arrivals, name, cost)
     monkeypatch.setattr(guard, "_LEAST", 0)
-    graph = sigps.generate("grid", rows=20, columns=20)
+    graph = sigps.generate("grid", rows=14, columns=14)
     draw, paths = np.random.default_rng(4), []
     with sigps.stream(BFS(source=0), graph, device="cuda") as stream:
         run: Any = stream._live
         run._share = share
         for _ in range(8):
-            ends, gone = draw.integers(0, 400, (2, 1)), draw.integers(0, 399, 6)
+            ends, gone = draw.integers(0, 196, (2, 1)), draw.integers(0, 195, 4)
             most = run._full_messages // share
             result = stream.apply(inserts=tuple(ends), deletes=(gone, gone + 1))
             expected = sigps.run(BFS(source=0), stream.graph, device="python")
@@ -224,8 +222,7 @@ def test_whoever_refuses_messages_runs_in_full() -> None:
         assert "act when any message comes" in result.why
 
 
-@pytest.mark.parametrize("column", ["uint8", "float64"])
-@pytest.mark.parametrize("ascends", [True, False])
+@pytest.mark.parametrize(("column", "ascends"), in_turn(["uint8", "float64"], [True, False]))
 def test_levels_link(column: str, ascends: bool) -> None:
     macros = arrivals.arrival_macros(column, column != "uint8", ascends)
     assert b"settle_arrivals" in link_kernel("arrivals", "sm_90", macros)

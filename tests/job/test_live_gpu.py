@@ -12,6 +12,7 @@ from host_streams import use_host_for_streams
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from monotone_programs import Joined
+from turns import in_turn
 
 import sigps
 from sigps import Graph, State, Vertex
@@ -44,7 +45,7 @@ def meshes_are_found_at_once(host_is_gpu: None, monkeypatch: Any) -> None:
 
 
 quick = settings(
-    max_examples=drawn(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=drawn(4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
@@ -163,8 +164,9 @@ def parallel_edges_go(directed: bool, monkeypatch: Any) -> None:
 
 
 @pytest.mark.usefixtures("host_is_gpu")
-@pytest.mark.parametrize("weights", [[1, 2, 3], [0, 0, 1], [1.0, 1e-20, 0.5], [5, 5]])
-@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize(
+    ("weights", "directed"), in_turn([[1, 2, 3], [0, 0, 1], [1.0, 1e-20, 0.5], [5, 5]], [True, False])
+)
 def test_many_batches_move_rows_and_replace_arrays(
     weights: list[float], directed: bool, monkeypatch: Any
 ) -> None:
@@ -176,7 +178,7 @@ def test_many_batches_move_rows_and_replace_arrays(
 
 @pytest.mark.usefixtures("host_is_gpu")
 def test_components_part_and_join() -> None:
-    parts_and_joins(num_vertices=300, sizes=[1, 2, 5, 40, 3, 1, 1, 80])
+    parts_and_joins(num_vertices=180, sizes=[1, 2, 5, 40, 1, 80])
 
 
 @pytest.mark.gpu
@@ -214,22 +216,22 @@ def test_what_is_held_up_from_elsewhere_goes_on_holding_up() -> None:
 
 @pytest.mark.usefixtures("host_is_gpu")
 @quick
-@given(histories(), st.sampled_from([(SSSP, "distance"), (WCC, "component"), (BFS, "level")]))
+@given(histories(), st.sampled_from([(SSSP, "distance"), (BFS, "level")]))
 def test_rows_are_taken_in_parts(history: History, of: Any) -> None:
     kind, field = of
     source = np.asarray(history.first().ids)[0]
-    program = WCC() if kind is WCC else kind(source=source if isinstance(source, str) else int(source))
+    program = kind(source=source if isinstance(source, str) else int(source))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(edited_rows, "PART", 2)
         follow(program, history, field)
 
 
 @pytest.mark.usefixtures("host_is_gpu")
-@pytest.mark.parametrize("part", [1, 40, 512])
-@pytest.mark.parametrize("duplicates", ["keep", "drop"])
-@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize(
+    ("part", "duplicates", "directed"), in_turn([1, 40, 512], ["keep", "drop"], [True, False], times=2)
+)
 def test_rows_have_the_edges_of_a_graph_built_anew(
-    directed: bool, duplicates: Any, part: int, monkeypatch: Any
+    part: int, duplicates: Any, directed: bool, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(edited_rows, "PART", part)
     monkeypatch.setattr(edited_rows, "_LEAST_ROOM", 64)
@@ -445,13 +447,9 @@ def test_full_runs_on_meshes_find_the_fixed_point_at_once(heavy: float) -> None:
         assert (ways[1] == ways[0]) == (heavy > 1 or field == "component")
 
 
-@pytest.mark.parametrize(
-    "of",
-    [("float64", "int64", True, True, True, False), ("uint32", "uint8", False, False, False, True)],
-    ids=str,
-)
-def test_kernels_link(of: Any) -> None:
-    assert b"begin_again" in link_kernel("live", "sm_90", following.live_macros(*of))
+def test_kernels_link() -> None:
+    macros = following.live_macros("float64", "int64", True, True, True, 1)
+    assert b"begin_again" in link_kernel("live", "sm_90", macros)
 
 
 @pytest.mark.usefixtures("host_is_gpu")
@@ -649,20 +647,20 @@ def test_of_parallel_edges_that_became_one_none_stays() -> None:
 
 
 @pytest.mark.usefixtures("host_is_gpu")
-@pytest.mark.parametrize("share", [1 << 60, 30, 3, 1])
+@pytest.mark.parametrize("share", [1 << 60, 3])
 def test_a_run_that_costs_too_much_is_given_up(share: int, monkeypatch: Any) -> None:
     """Whatever may be spent, never more is, and the result is that of a full run."""
     for name, cost in (("_BEGIN", 0), ("SUPERSTEP", 1), ("ROUND", 5), ("AT_A_TIME", 2)):
         monkeypatch.setattr(live, name, cost)
     monkeypatch.setattr(guard, "_LEAST", 0)
-    graph = sigps.generate("grid", rows=20, columns=20, weights="random")
-    draw, paths = np.random.default_rng(3), []
+    graph = sigps.generate("grid", rows=14, columns=14, weights="random")
+    n, draw, paths = graph.num_vertices, np.random.default_rng(3), []
     with sigps.stream(SSSP(source=0), graph, device="cuda") as stream:
         run: Any = stream._live
         run._share = share
         for _ in range(6):
-            ends, weights = draw.integers(0, 400, (2, 4)), draw.integers(1, 256, 4)
-            gone = draw.integers(0, 399, 30)
+            ends, weights = draw.integers(0, n, (2, 4)), draw.integers(1, 256, 4)
+            gone = draw.integers(0, n - 1, 15)
             most = run._full_messages // share
             result = stream.apply(inserts=(*ends, weights), deletes=(gone, gone + 1))
             expected = sigps.run(SSSP(source=0), stream.graph, device="python")

@@ -60,7 +60,7 @@ def solution(graph: Graph, name: str) -> NDArray[np.float64]:
     return np.linalg.solve(np.eye(n) - damping * shares, np.full(n, (1 - damping) / n * sum_of_own))
 
 
-@settings(max_examples=drawn(50), deadline=None)
+@settings(max_examples=drawn(25), deadline=None)
 @given(histories(), st.sampled_from(sorted(PROGRAMS)), st.sampled_from([1e-2, 1e-6, 1e-10]))
 def test_values_are_within_the_tolerance_of_the_solution(
     history: History, name: str, tolerance: float

@@ -10,6 +10,7 @@ from histories import History, drawn, histories, shapes
 from host_streams import use_host_for_streams
 from hypothesis import HealthCheck, given, settings
 from neighbor_measures import Around
+from turns import in_turn
 
 import sigps
 from sigps import Graph, State, Vertex, from_column, num_neighbors
@@ -54,7 +55,7 @@ FIELDS = {
 }
 
 quick = settings(
-    max_examples=drawn(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=drawn(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
@@ -128,8 +129,9 @@ def batches_count(name: str, size: int, sizes: list[int], *, duplicates: Any) ->
 
 
 @pytest.mark.usefixtures("host_is_gpu")
-@pytest.mark.parametrize("duplicates", ["keep", "drop"])
-@pytest.mark.parametrize("name", ["grid", "hubs", "sparse", "directed hubs"])
+@pytest.mark.parametrize(
+    ("name", "duplicates"), in_turn(["grid", "hubs", "directed hubs", "sparse"], ["drop", "keep"])
+)
 def test_batches_count(name: str, duplicates: str, monkeypatch: Any) -> None:
     monkeypatch.setattr(edited_rows, "_LEAST_ROOM", 64)
     size = 3600 if "hubs" in name else 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from histories import History, drawn, histories
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from thread_group import ThreadGroup, run_ranks
+from turns import in_turn, some_of
 
 import sigps
 from sigps import Graph, Param, State, Updates, VertexId
@@ -74,7 +76,7 @@ def streamed(
     return found[0]
 
 
-@settings(max_examples=drawn(60), deadline=None)
+@settings(max_examples=drawn(30), deadline=None)
 @given(
     histories(),
     st.sampled_from([name for name in KEYS if name not in ("Greatest", "Lightest")]),
@@ -108,12 +110,21 @@ def test_results_are_those_of_a_graph_built_anew(
         before = expected
 
 
-@pytest.mark.parametrize(("ranks", "spare"), [(1, 1), (2, 1 << 10), (3, 1 << 10), (3, 2), (4, 1 << 10)])
-@pytest.mark.parametrize("deletes", [False, True])
-@pytest.mark.parametrize("program", [SSSP(source=0), WCC(), BFS(source=0), Rhythmic(source=0)])
+PROGRAMS = [SSSP(source=0), WCC(), BFS(source=0), Rhythmic(source=0)]
+
+
+@pytest.mark.parametrize(
+    ("of", "among"),
+    in_turn(
+        itertools.product(PROGRAMS, [False, True]),
+        [(1, 1), (2, 1 << 10), (3, 1 << 10), (3, 2), (4, 1 << 10)],
+        times=2,
+    ),
+)
 def test_larger_graphs_go_on(
-    program: Vertex, deletes: bool, ranks: int, spare: int, monkeypatch: pytest.MonkeyPatch
+    of: tuple[Vertex, bool], among: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (program, deletes), (ranks, spare) = of, among
     monkeypatch.setattr(live_ranks, "_SPARE", 1 << 30)
     monkeypatch.setattr(live_ranks, "_LEAST_SPARE", spare)  # with few slots partitions are laid out
 
@@ -165,8 +176,7 @@ class Lightest(Vertex, message=float, directed=False):
         self.vote_to_halt()
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
-@pytest.mark.parametrize("program", [WCC(), Greatest()])
+@pytest.mark.parametrize(("program", "ranks"), in_turn([WCC(), Greatest()], [3, 2]))
 def test_labels_that_hold_each_other_up_are_trimmed(program: Vertex, ranks: int) -> None:
     draw, n = np.random.default_rng(3), 120
     sources, targets = np.arange(n), (np.arange(n) + 1) % 60 + 60 * (np.arange(n) // 60)  # two circles
@@ -385,9 +395,10 @@ def test_measures_on_ranks_without_vertices() -> None:
     ]
 
 
-@pytest.mark.parametrize("duplicates", ["keep", "drop"])
-@pytest.mark.parametrize("directed", [True, False])
-@pytest.mark.parametrize("program", [SSSP(source=0), WCC(), BFS(source=0), Rhythmic(source=0)])
+@pytest.mark.parametrize(
+    ("program", "directed", "duplicates"),
+    some_of(itertools.product(PROGRAMS, [True, False], ["keep", "drop"]), 6),
+)
 def test_rows_of_partitions_change_in_place(program: Vertex, directed: bool, duplicates: Any) -> None:
     draw = np.random.default_rng(6)
     ends, weights = draw.integers(0, 60, (2, 1500)), draw.integers(1, 9, 1500)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from round_programs import Denser, Halves, Mixture
 from thread_group import ThreadGroup, run_ranks
+from turns import some_of
 
 import sigps
 from sigps import Graph, Param, SigpsError, State, Updates, Vertex, neighbor_links
@@ -76,7 +78,7 @@ def never_large(monkeypatch: pytest.MonkeyPatch) -> None:
 NAMES = ["labels", "weighted", "heat", "ranks", "mixture", "denser"]
 
 
-@settings(max_examples=drawn(80), deadline=None)
+@settings(max_examples=drawn(30), deadline=None)
 @given(
     histories(),
     st.sampled_from(NAMES),
@@ -121,11 +123,16 @@ def test_rounds_are_those_of_a_graph_built_anew(
         assert told[2] == ("full" if anew else "incremental") or is_given_up
 
 
-@pytest.mark.parametrize("directed", [True, False])
-@pytest.mark.parametrize("ranks", [2, 3])
+LARGER = [
+    CDLP(),
+    HeatDiffusion(source=0, rate=1e-4),
+    PageRank(dangling="leak", iterations=12),
+    WeightedLabels(),
+]
+
+
 @pytest.mark.parametrize(
-    "program",
-    [CDLP(), HeatDiffusion(source=0, rate=1e-4), PageRank(dangling="leak", iterations=12), WeightedLabels()],
+    ("program", "ranks", "directed"), some_of(itertools.product(LARGER, [2, 3], [True, False]), 6)
 )
 def test_larger_graphs_on_several_threads_as_deterministic_runs(
     program: Vertex, ranks: int, directed: bool, monkeypatch: pytest.MonkeyPatch

@@ -36,7 +36,7 @@ def moved(before: sigps.Result, after: sigps.Result) -> list[Any]:
 NAMES = ["labels", "weighted", "heat", "ranks", "mixture", "triangles", "clustering", "denser"]
 
 
-@settings(max_examples=drawn(60), deadline=None)
+@settings(max_examples=drawn(30), deadline=None)
 @given(histories(), st.sampled_from(NAMES), st.data())
 def test_rounds_are_those_of_a_graph_built_anew(history: History, name: str, data: st.DataObject) -> None:
     graph = history.first()

@@ -20,7 +20,7 @@ from sigps.job import guard as guards
 from sigps.job.guard import Affected, allowance, refusal
 
 
-@settings(max_examples=drawn(60), deadline=None)
+@settings(max_examples=drawn(30), deadline=None)
 @given(histories(may_drop=False))
 def test_shortest_paths_are_those_of_a_full_run(history: History) -> None:
     graph = history.first()
@@ -45,7 +45,7 @@ def test_shortest_paths_are_those_of_a_full_run(history: History) -> None:
             before = result
 
 
-@settings(max_examples=drawn(60), deadline=None)
+@settings(max_examples=drawn(30), deadline=None)
 @given(histories(may_drop=False))
 def test_components_are_those_of_a_full_run(history: History) -> None:
     with sigps.stream(WCC(), history.first(), device="cpu", guard="incremental", threads=1) as live:
@@ -183,7 +183,7 @@ def test_first_arrivals_are_those_of_a_graph_built_anew(program: Vertex, directe
             before = result
 
 
-@settings(max_examples=drawn(60), deadline=None)
+@settings(max_examples=drawn(30), deadline=None)
 @given(histories(may_drop=False))
 def test_levels_and_parents_are_those_of_a_full_run(history: History) -> None:
     graph = history.first()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import fcntl
 import functools
 import hashlib
+import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -144,17 +147,32 @@ def compiled(texts: Mapping[str, str], *flags: str) -> bytes:
     if compiler is None:
         pytest.skip("no C++ compiler (c++, g++, clang++)")
     command = [compiler, *LIBRARY_FLAGS, *flags]
-    key = f"library of the host {hashlib.sha256(repr((_version(compiler), command, texts)).encode()).hexdigest()}"
-    kept = cache.read(key)
-    if kept is None:
-        with tempfile.TemporaryDirectory() as folder:
-            for name, text in texts.items():
-                (Path(folder) / name).write_text(text)
-            subprocess.run([*command, "-I.", [*texts][-1], "-o", "library.so"], cwd=folder, check=True)
-            kept = (Path(folder) / "library.so").read_bytes()
-        cache.write(key, kept)
+    text = hashlib.sha256(repr((_version(compiler), command, texts)).encode()).hexdigest()
+    key = f"library of the host {text}"
+    with _one_at_a_time(text):
+        kept = cache.read(key)
+        if kept is None:
+            kept = _library(command, texts)
+            cache.write(key, kept)
     assert isinstance(kept, bytes)
     return kept
+
+
+def _library(command: list[str], texts: Mapping[str, str]) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in texts.items():
+            (Path(folder) / name).write_text(text)
+        subprocess.run([*command, "-I.", [*texts][-1], "-o", "library.so"], cwd=folder, check=True)
+        return (Path(folder) / "library.so").read_bytes()
+
+
+@contextlib.contextmanager
+def _one_at_a_time(text: str) -> Iterator[None]:
+    """Let ranks that are threads, and other processes of the tests, wait for who compiles a text, and find it kept."""
+    path = Path(tempfile.gettempdir()) / f"sigps-tests-compile-{os.getuid()}-{text[:2]}"
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def loaded(library: bytes) -> ctypes.CDLL:
