@@ -8,7 +8,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from app_judges import RUNS, as_networkx, splitmix, vertices_of
+from app_judges import as_networkx, runs_of, splitmix, vertices_of
 from battery import BATTERY, Sample
 from numpy.typing import NDArray
 from ways import Way, results_of
@@ -74,7 +74,7 @@ def test_counters_are_those_of_the_balls(name: str) -> None:
     pairs = np.zeros(64)
     pairs[: steps + 1] = gained.sum(axis=1)
     registers = [counted([p for p, d in zip(places, row, strict=True) if d >= 0]).tolist() for row in near]
-    ways = RUNS if len(near) < 50 else RUNS[1:]
+    ways = runs_of(sample)
     for way, result in results_of(HyperBall(seed=seed), sample, ways):
         assert result["registers"].tolist() == registers, way
         assert result["size"] == pytest.approx(sizes[-1], rel=1e-12), way
