@@ -27,12 +27,18 @@ def undisturbed(name: str, graph: str) -> tuple[dict[str, Any], dict[str, Any], 
     return ending(interpreted(program, BATTERY[graph].build(), deterministic=True), program, LAST)
 
 
+ENGINES = [("cpu", "cpu"), ("cpu", "python"), ("python", "cpu")]
+
+
 @pytest.mark.parametrize(
-    ("name", "first", "second", "which"),
-    in_turn(PROGRAMS, ["cpu", "python"], ["cpu", "python"], GRAPHS, times=2),
+    ("name", "which", "engines"),
+    [
+        *in_turn(PROGRAMS, GRAPHS, ENGINES, times=2),
+        *in_turn(PROGRAMS, GRAPHS[1:], [("python", "python")]),  # alone, the interpreter is slow
+    ],
 )
-def test_another_engine_goes_on_where_one_stopped(name: str, first: str, second: str, which: str) -> None:
-    program, graph = made(name), BATTERY[which].build()
+def test_another_engine_goes_on_where_one_stopped(name: str, which: str, engines: tuple[str, str]) -> None:
+    program, graph, (first, second) = made(name), BATTERY[which].build(), engines
     whole = undisturbed(name, which)
     for stop in range(1, min(len(whole[2]), 4)):
         before = MAKERS[first](program, graph, deterministic=True)

@@ -18,7 +18,7 @@ import pytest
 from cells import program_of
 from edge_programs import EdgeTriangles, Returns, Waves
 from places import SUPPORT
-from turns import in_turn
+from turns import in_turn, some_of
 from worked_cases import COLUMNS, PROGRAMS
 
 from sigps import CompileError, Vertex
@@ -66,7 +66,7 @@ def linked_text(program: CudaProgram, arch: str) -> str:
     return bytes(Linker(*codes, options=options).link("ptx").code).decode().rstrip("\0")
 
 
-@pytest.mark.parametrize("name", list(PROGRAMS)[::2])
+@pytest.mark.parametrize("name", some_of(PROGRAMS, 8))
 def test_programs_link(name: str) -> None:
     """In single precision; all are linked in double, below."""
     cubin = link(compiled(name, "single", "sm_80"), "gather_reference", "sm_80")
