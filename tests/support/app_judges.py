@@ -36,7 +36,7 @@ QUICK_RUNS = [Way(device="python"), Way(2, device="python", partitioner="hash")]
 
 
 RANDOM = settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
 
 
