@@ -73,7 +73,7 @@ def test_bounds_are_those_of_a_simulation(name: str) -> None:
 
 @pytest.mark.slow
 def test_bounds_of_a_skewed_graph_are_those_of_a_simulation() -> None:
-    edges = generate("rmat", scale=6, edge_factor=12, seed=2)
+    edges = generate("rmat", scale=6, edge_factor=8, seed=2)
     sources = np.repeat(np.arange(edges.num_vertices), np.diff(edges.offsets).astype(int)).tolist()
     sample = Sample(sources, edges.targets.tolist(), vertices=list(range(edges.num_vertices)))
     expected = simulated(neighbours_of(sample), 24, 32, 1)
