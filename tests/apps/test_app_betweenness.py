@@ -8,11 +8,12 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from app_judges import RANDOM, RUNS, adjacency_of, as_networkx, by_id, drawn, vertices_of
+from app_judges import RANDOM, adjacency_of, as_networkx, by_id, drawn, runs_of, vertices_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
 from hypothesis import strategies as st
+from turns import in_turn
 from ways import Way, results_of
 
 from sigps.apps import betweenness
@@ -48,9 +49,9 @@ def simple(sample: Sample) -> tuple[Sample, Any]:
     return Sample(list(sources), list(targets), directed=False, vertices=list(graph)), graph
 
 
-def check(sample: Sample, ways: list[Way] = RUNS) -> None:
+def check(sample: Sample, ways: list[Way] | None = None) -> None:
     expected = {v: score / 2 for v, score in counted(sample).items()}
-    for way, result in results_of(partial(betweenness, normalised=False), sample, ways):
+    for way, result in results_of(partial(betweenness, normalised=False), sample, ways or runs_of(sample)):
         assert by_id(result, "centrality") == pytest.approx(expected, rel=1e-10, abs=1e-14), way
         assert result.reason == "converged", way
 
@@ -66,13 +67,11 @@ def test_centralities_on_random_graphs(sample: Sample) -> None:
     check(sample)
 
 
-@pytest.mark.parametrize("normalised", [False, True])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "normalised"), in_turn(NAMES, [False, True]))
 def test_centralities_are_those_of_networkx(name: str, normalised: bool) -> None:
     sample, graph = simple(BATTERY[name])
     expected = nx.betweenness_centrality(graph, normalized=normalised)
-    ways = RUNS if name != "skewed" else RUNS[1:4]
-    for way, result in results_of(partial(betweenness, normalised=normalised), sample, ways):
+    for way, result in results_of(partial(betweenness, normalised=normalised), sample, runs_of(sample)):
         assert by_id(result, "centrality") == pytest.approx(expected, rel=1e-10, abs=1e-14), way
 
 
@@ -88,7 +87,7 @@ def test_estimates_come_from_the_vertices_whose_turns_are_first(
     scale = (n - 1) * (2 / ((n - 1) * (n - 2)) if normalised else 1)
     expected = {v: scale * half / (2 if v in sources else 3) for v, half in halves.items()}
     chosen = {"samples": 3, "seed": seed, "normalised": normalised}
-    for way, result in results_of(partial(betweenness, **chosen), sample, RUNS):
+    for way, result in results_of(partial(betweenness, **chosen), sample, runs_of(sample)):
         assert by_id(result, "centrality") == pytest.approx(expected, rel=1e-10, abs=1e-14), way
 
 
@@ -101,7 +100,7 @@ def test_estimates_agree_on_random_graphs(sample: Sample, asked: int, seed: int)
     shares = {v: (n - 1) / max(1, k - (v in sources)) / 2 for v in vertices_of(sample)}
     expected = {v: shares[v] * score for v, score in counted(sample, sources).items()}
     chosen = {"samples": asked, "seed": seed, "normalised": False}
-    for way, result in results_of(partial(betweenness, **chosen), sample, RUNS):
+    for way, result in results_of(partial(betweenness, **chosen), sample, runs_of(sample)):
         assert by_id(result, "centrality") == pytest.approx(expected, rel=1e-10, abs=1e-14), way
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from app_judges import DEVICES, RANDOM, RUNS, arcs_of, by_id, vertices_of
+from app_judges import DEVICES, RANDOM, arcs_of, by_id, runs_of, vertices_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
@@ -26,7 +26,7 @@ def check(sample: Sample) -> None:
     graph.add_nodes_from(vertices_of(sample))
     graph.add_edges_from((s, t) for s, t in arcs if t not in lefts)
     nobody = None if isinstance(next(iter(graph)), str) else -1
-    results = results_of(BipartiteMatching(), sample, RUNS)
+    results = results_of(BipartiteMatching(), sample, runs_of(sample))
     for way, result in results:
         mates = by_id(result, "mate")
         matched = {v: mate for v, mate in mates.items() if mates.get(mate) == v}

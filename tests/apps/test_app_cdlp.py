@@ -6,11 +6,12 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from app_judges import RANDOM, RUNS, arcs_of, by_id, vertices_of
+from app_judges import RANDOM, arcs_of, by_id, runs_of, vertices_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
 from hypothesis import strategies as st
+from turns import in_turn
 from ways import results_of
 
 from sigps.apps import CDLP
@@ -31,13 +32,12 @@ def propagated(sample: Sample, iterations: int) -> dict[Any, Any]:
 
 def check(sample: Sample, iterations: int) -> None:
     expected = propagated(sample, iterations)
-    for way, result in results_of(CDLP(iterations=iterations), sample, RUNS):
+    for way, result in results_of(CDLP(iterations=iterations), sample, runs_of(sample)):
         assert by_id(result, "label") == expected, way
         assert result.supersteps == iterations + 1, way
 
 
-@pytest.mark.parametrize("iterations", [0, 1, 4])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "iterations"), in_turn(NAMES, [0, 4, 1]))
 def test_each_vertex_has_the_label_that_is_most_frequent(name: str, iterations: int) -> None:
     check(BATTERY[name], iterations)
 

@@ -8,7 +8,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from app_judges import RANDOM, RUNS, as_networkx, by_id, drawn, vertices_of
+from app_judges import RANDOM, RUNS, as_networkx, by_id, drawn, runs_of, vertices_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
@@ -30,16 +30,16 @@ def estimated(sample: Sample, sources: list[Any]) -> dict[Any, float]:
     return scores
 
 
-def check(sample: Sample, ways: list[Way] = RUNS) -> None:
+def check(sample: Sample, ways: list[Way] | None = None) -> None:
     expected = nx.closeness_centrality(nx.Graph(as_networkx(sample)))
-    for way, result in results_of(closeness, sample, ways):
+    for way, result in results_of(closeness, sample, ways or runs_of(sample)):
         assert by_id(result, "closeness") == pytest.approx(expected, rel=1e-12), way
         assert result.reason == "converged", way
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_closeness_is_that_of_networkx(name: str) -> None:
-    check(BATTERY[name], RUNS if name != "skewed" else RUNS[1:4])
+    check(BATTERY[name])
 
 
 @RANDOM
@@ -54,7 +54,7 @@ def test_estimates_on_random_graphs(sample: Sample, asked: int, seed: int) -> No
     n = len(vertices_of(sample))
     sources = drawn(sample, asked if 0 < asked < n else n, seed)
     expected = estimated(sample, sources)
-    for way, result in results_of(partial(closeness, samples=asked, seed=seed), sample, RUNS):
+    for way, result in results_of(partial(closeness, samples=asked, seed=seed), sample, runs_of(sample)):
         assert by_id(result, "closeness") == pytest.approx(expected, rel=1e-12), way
 
 
@@ -65,7 +65,7 @@ def test_in_a_connected_graph_the_estimate_is_that_of_eppstein_and_wang(seed: in
     n, k = 20, 6
     lengths = [nx.single_source_shortest_path_length(graph, s) for s in drawn(sample, k, seed)]
     expected = {v: 1 / sum(n * away[v] / (k * (n - 1)) for away in lengths) for v in graph}
-    for way, result in results_of(partial(closeness, samples=k, seed=seed), sample, RUNS):
+    for way, result in results_of(partial(closeness, samples=k, seed=seed), sample, runs_of(sample)):
         assert by_id(result, "closeness") == pytest.approx(expected, rel=1e-12), way
 
 

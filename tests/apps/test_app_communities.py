@@ -8,10 +8,11 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from app_judges import QUICK_RUNS, RANDOM, RUNS, arcs_of, by_id, vertices_of
+from app_judges import QUICK_RUNS, RANDOM, RUNS, arcs_of, by_id, runs_of, vertices_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
+from turns import half_of
 from ways import Way, results_of
 
 from sigps.apps import leiden, louvain
@@ -53,9 +54,8 @@ def check(sample: Sample, find: Any, ways: list[Way], resolution: float = 1.0) -
             assert all(nx.is_connected(graph.subgraph(group)) for group in groups), way
 
 
-@pytest.mark.parametrize("find", [louvain, leiden])
-@pytest.mark.parametrize("name", NAMES)
-def test_communities_of_the_battery(name: str, find: Any) -> None:
+@pytest.mark.parametrize(("find", "name"), half_of([louvain, leiden], NAMES, whole=["grid", "skewed"]))
+def test_communities_of_the_battery(find: Any, name: str) -> None:
     several = {"grid": RUNS, "skewed": [Way(), Way(2, partitioner="hash")]}
     check(BATTERY[name], find, several.get(name, QUICK_RUNS))
 
@@ -79,7 +79,7 @@ def planted(groups: int, size: int, inside: float, outside: float) -> Sample:
 @pytest.mark.parametrize("find", [louvain, leiden])
 def test_planted_communities_are_found_on_any_ranks(find: Any) -> None:
     sample = planted(groups=6, size=20, inside=0.5, outside=0.02)
-    check(sample, find, RUNS)
+    check(sample, find, runs_of(sample))
     ((_, result),) = results_of(find, sample, [Way()])
     assert result["community"].tolist() == np.repeat(np.arange(6), 20).tolist()
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from app_judges import RANDOM, RUNS, arcs_of, by_id, first_id, neighbours_of
+from app_judges import RANDOM, RUNS, arcs_of, by_id, first_id, neighbours_of, runs_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
 from hypothesis import strategies as st
+from turns import in_turn
 from ways import results_of
 
 from sigps import Result
@@ -41,7 +42,7 @@ def check(sample: Sample, hops: int) -> None:
     graph = nx.MultiGraph([(s, t) for s, t, _ in arcs_of(sample, directed=True)])
     graph.add_node(source)
     network = nx.ego_graph(graph, source, radius=hops)
-    for way, result in results_of(EgoNet(source=source, hops=hops), sample, RUNS):
+    for way, result in results_of(EgoNet(source=source, hops=hops), sample, runs_of(sample)):
         assert by_id(result, "hop") == hop, way
         assert edges_of(result) == inside, way
         totals = {"vertices": len(network), "edges": network.number_of_edges()}
@@ -49,8 +50,7 @@ def check(sample: Sample, hops: int) -> None:
         assert result.supersteps <= hops + 2, way
 
 
-@pytest.mark.parametrize("hops", [0, 1, 3])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "hops"), in_turn(NAMES, [0, 3, 1]))
 def test_the_network_is_that_of_a_search(name: str, hops: int) -> None:
     check(BATTERY[name], hops)
 

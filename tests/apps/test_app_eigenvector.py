@@ -7,11 +7,12 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from app_judges import RANDOM, RUNS, adjacency_of, as_networkx, by_id, vertices_of
+from app_judges import RANDOM, adjacency_of, as_networkx, by_id, runs_of, vertices_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
 from hypothesis import strategies as st
+from turns import in_turn
 from ways import results_of
 
 from sigps.apps import EigenvectorCentrality
@@ -29,13 +30,12 @@ def iterated(sample: Sample, rounds: int) -> dict[Any, float]:
 def check(sample: Sample, rounds: int) -> None:
     expected = iterated(sample, rounds)
     program = EigenvectorCentrality(iterations=rounds, tolerance=0.0)
-    for way, result in results_of(program, sample, RUNS):
+    for way, result in results_of(program, sample, runs_of(sample)):
         assert by_id(result, "score") == pytest.approx(expected, rel=1e-11), way
         assert result.supersteps == rounds + 2, way
 
 
-@pytest.mark.parametrize("rounds", [0, 1, 12])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "rounds"), in_turn(NAMES, [0, 12, 1]))
 def test_scores_are_those_of_dense_power_iteration(name: str, rounds: int) -> None:
     check(BATTERY[name], rounds)
 
@@ -51,6 +51,8 @@ def test_converged_scores_are_those_of_networkx(name: str) -> None:
     sample = BATTERY[name]
     simple = (nx.DiGraph if sample.directed else nx.Graph)(as_networkx(sample))
     expected = nx.eigenvector_centrality_numpy(simple, weight=None)
-    for way, result in results_of(EigenvectorCentrality(iterations=1000, tolerance=1e-12), sample, RUNS):
+    for way, result in results_of(
+        EigenvectorCentrality(iterations=1000, tolerance=1e-12), sample, runs_of(sample)
+    ):
         assert by_id(result, "score") == pytest.approx(expected, rel=1e-8), way
         assert result.supersteps < 1000, way

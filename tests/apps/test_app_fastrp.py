@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from app_judges import RUNS, matrix_of
+from app_judges import matrix_of, runs_of
 from battery import BATTERY, Sample
 from numpy.typing import NDArray
 from scipy.stats import chisquare
+from turns import in_turn
 from ways import Way, results_of
 
 from sigps import Graph, run
@@ -57,19 +58,16 @@ def embedded(sample: Sample, weights: list[float], strength: float, own: float) 
 
 
 @pytest.mark.parametrize(
-    ("weights", "strength", "own"), [([0.0, 1.0, 0.5], -0.5, 0.25), ([2.0, -1.0, 0.0, 4.0], 0.75, 0.0)]
+    ("name", "how"), in_turn(NAMES, [([0.0, 1.0, 0.5], -0.5, 0.25), ([2.0, -1.0, 0.0, 4.0], 0.75, 0.0)])
 )
-@pytest.mark.parametrize("name", NAMES)
-def test_embeddings_are_sums_of_matrix_products(
-    name: str, weights: list[float], strength: float, own: float
-) -> None:
-    sample = BATTERY[name]
+def test_embeddings_are_sums_of_matrix_products(name: str, how: tuple[list[float], float, float]) -> None:
+    sample, (weights, strength, own) = BATTERY[name], how
     expected = embedded(sample, weights, strength, own)
     program = FastRP(
         dimensions=12, iteration_weights=weights, normalization_strength=strength, node_self_influence=own
     )
     bits = None
-    ways = RUNS + DETERMINISTIC if name != "skewed" else RUNS[1:] + DETERMINISTIC[:2]  # compiled ones
+    ways = runs_of(sample) + (DETERMINISTIC if name != "skewed" else DETERMINISTIC[:2])  # compiled ones
     for way, result in results_of(program, sample, ways):
         np.testing.assert_allclose(result["embedding"], expected, rtol=1e-9, atol=1e-12, err_msg=str(way))
         if way.deterministic:

@@ -7,7 +7,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from app_judges import RANDOM, RUNS, adjacency_of, as_networkx, by_id, vertices_of
+from app_judges import RANDOM, adjacency_of, as_networkx, by_id, runs_of, vertices_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
@@ -47,12 +47,12 @@ def check(sample: Sample) -> None:
     ids = vertices_of(sample)
     shares = np.array([dependencies_on(s, distance, paths) for s in range(len(ids))])
     source = len(ids) // 2
-    for way, result in results_of(Dependencies(source=ids[source]), sample, RUNS):
+    for way, result in results_of(Dependencies(source=ids[source]), sample, runs_of(sample)):
         assert by_id(result, "dependency") == pytest.approx(
             dict(zip(ids, shares[source], strict=True)), rel=1e-10, abs=1e-13
         ), way
         assert result.reason == "converged", way
-    for way, result in results_of(Distances(source=ids[source]), sample, RUNS):
+    for way, result in results_of(Distances(source=ids[source]), sample, runs_of(sample)):
         expected = np.where(np.isfinite(distance[source]), distance[source], -1.0)
         assert list(by_id(result, "distance").values()) == expected.astype(int).tolist(), way
     graph = sample.build()

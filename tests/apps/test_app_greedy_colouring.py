@@ -6,11 +6,12 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from app_judges import RANDOM, RUNS, by_id, neighbours_of
+from app_judges import RANDOM, by_id, neighbours_of, runs_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
 from hypothesis import strategies as st
+from turns import in_turn
 from ways import results_of
 
 from sigps.apps import GreedyColouring
@@ -19,7 +20,7 @@ from sigps.apps.hashing import hashed
 
 def check(sample: Sample, seed: int) -> None:
     neighbours = neighbours_of(sample)
-    for way, result in results_of(GreedyColouring(seed=seed), sample, RUNS):
+    for way, result in results_of(GreedyColouring(seed=seed), sample, runs_of(sample)):
         colours = by_id(result, "colour")
         for v, around in neighbours.items():
             near = {colours[u] for u in around}
@@ -37,8 +38,7 @@ def coloured_in_order(neighbours: dict[Any, set[Any]], seed: int) -> dict[Any, i
     return found
 
 
-@pytest.mark.parametrize("seed", [0, 1, -(10**12)])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "seed"), in_turn(NAMES, [0, 1, -(10**12)]))
 def test_neighbours_differ_and_no_smaller_colour_is_free(name: str, seed: int) -> None:
     check(BATTERY[name], seed)
 

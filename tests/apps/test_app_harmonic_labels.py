@@ -7,7 +7,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from app_judges import RANDOM, RUNS, arcs_of, as_networkx, by_id, vertices_of
+from app_judges import RANDOM, arcs_of, as_networkx, by_id, runs_of, vertices_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import assume, given
@@ -58,7 +58,7 @@ def test_scores_solve_the_equations(name: str) -> None:
     one, zero = ends_of(sample)
     expected = solved(sample, one, zero)
     program = HarmonicLabels(one=one, zero=zero, tolerance=1e-13)
-    compiled = [way for way in RUNS if way.device == "cpu"]  # hundreds of supersteps
+    compiled = [way for way in runs_of(sample) if way.device == "cpu"]  # hundreds of supersteps
     for way, result in results_of(program, sample, compiled):
         assert by_id(result, "score") == pytest.approx(expected, abs=1e-9), way
         assert result.supersteps < 1001, way
@@ -71,6 +71,6 @@ def test_scores_after_some_rounds_on_random_graphs(sample: Sample, rounds: int) 
     assume(one != zero)
     expected = swept(sample, one, zero, rounds)
     program = HarmonicLabels(one=one, zero=zero, iterations=rounds, tolerance=0.0)
-    for way, result in results_of(program, sample, RUNS):
+    for way, result in results_of(program, sample, runs_of(sample)):
         assert by_id(result, "score") == pytest.approx(expected, rel=1e-11, abs=1e-14), way
         assert result.supersteps <= rounds + 1, way

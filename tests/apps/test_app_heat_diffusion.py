@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg
-from app_judges import RANDOM, RUNS, arcs_of, by_id, first_id, vertices_of
+from app_judges import RANDOM, arcs_of, by_id, first_id, runs_of, vertices_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from turns import in_turn
 from ways import results_of
 
 from sigps import run
@@ -44,15 +45,16 @@ def stable_rate(sample: Sample) -> float:
 def check(sample: Sample, steps: int) -> None:
     source, rate = first_id(sample), stable_rate(sample)
     expected = stepped(sample, source, rate, steps)
-    for way, result in results_of(HeatDiffusion(source=source, rate=rate, steps=steps), sample, RUNS):
+    for way, result in results_of(
+        HeatDiffusion(source=source, rate=rate, steps=steps), sample, runs_of(sample)
+    ):
         assert by_id(result, "heat") == pytest.approx(expected, rel=1e-9, abs=1e-14), way
         assert result["heat"].sum() == pytest.approx(1.0, abs=1e-12), way
         assert result["heat"].min() >= -1e-15, way
         assert result.supersteps == steps + 1, way
 
 
-@pytest.mark.parametrize("steps", [0, 1, 15])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "steps"), in_turn(NAMES, [0, 15, 1]))
 def test_heat_is_that_of_products_with_the_laplacian(name: str, steps: int) -> None:
     check(BATTERY[name], steps)
 

@@ -7,11 +7,12 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from app_judges import RANDOM, RUNS, adjacency_of, as_networkx, by_id, vertices_of
+from app_judges import RANDOM, adjacency_of, as_networkx, by_id, runs_of, vertices_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
 from hypothesis import strategies as st
+from turns import in_turn
 from ways import results_of
 
 from sigps.apps import HITS
@@ -31,14 +32,13 @@ def multiplied(sample: Sample, rounds: int) -> tuple[dict[Any, float], dict[Any,
 
 def check(sample: Sample, rounds: int) -> None:
     hubs, authorities = multiplied(sample, rounds)
-    for way, result in results_of(HITS(iterations=rounds), sample, RUNS):
+    for way, result in results_of(HITS(iterations=rounds), sample, runs_of(sample)):
         assert by_id(result, "hub") == pytest.approx(hubs, rel=1e-11), way
         assert by_id(result, "authority") == pytest.approx(authorities, rel=1e-11), way
         assert result.supersteps == 2 * rounds + 2, way
 
 
-@pytest.mark.parametrize("rounds", [0, 1, 8])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "rounds"), in_turn(NAMES, [0, 8, 1]))
 def test_scores_are_those_of_matrix_products(name: str, rounds: int) -> None:
     check(BATTERY[name], rounds)
 
@@ -54,6 +54,6 @@ def test_scores_are_those_of_networkx() -> None:
     sources, targets = zip(*simple.edges, strict=True)
     hubs, authorities = nx.hits(simple, tol=1e-12)
     sample = Sample(list(sources), list(targets))
-    for way, result in results_of(HITS(iterations=60), sample, RUNS):
+    for way, result in results_of(HITS(iterations=60), sample, runs_of(sample)):
         assert by_id(result, "hub") == pytest.approx(hubs, rel=1e-6, abs=1e-12), way
         assert by_id(result, "authority") == pytest.approx(authorities, rel=1e-6, abs=1e-12), way

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from app_judges import RANDOM, RUNS, adjacency_of, by_id, vertices_of
+from app_judges import RANDOM, RUNS, adjacency_of, by_id, runs_of, vertices_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
@@ -35,7 +35,7 @@ def counted(sample: Sample, attenuation: float, longest: int) -> dict[Any, float
 def test_scores_solve_the_equations(name: str) -> None:
     sample = BATTERY[name]
     attenuation = 0.6 / max(1.0, adjacency_of(sample).sum(axis=0).max())
-    for way, result in results_of(Katz(attenuation=attenuation, tolerance=1e-12), sample, RUNS):
+    for way, result in results_of(Katz(attenuation=attenuation, tolerance=1e-12), sample, runs_of(sample)):
         assert by_id(result, "score") == pytest.approx(solved(sample, attenuation), rel=1e-10), way
         assert result.supersteps < 100, way
 
@@ -58,5 +58,5 @@ def test_scores_that_grow_for_ever_are_not_taken_for_settled(attenuation: float)
 def test_scores_count_walks_on_random_graphs(sample: Sample, longest: int, attenuation: float) -> None:
     expected = counted(sample, attenuation, longest)
     program = Katz(attenuation=attenuation, iterations=longest, tolerance=0.0)
-    for way, result in results_of(program, sample, RUNS):
+    for way, result in results_of(program, sample, runs_of(sample)):
         assert by_id(result, "score") == pytest.approx(expected, rel=1e-12), way

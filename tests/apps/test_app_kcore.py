@@ -7,7 +7,7 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from app_judges import RANDOM, RUNS, arcs_of, as_networkx, by_id, vertices_of
+from app_judges import RANDOM, arcs_of, as_networkx, by_id, runs_of, vertices_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
@@ -31,7 +31,7 @@ def peeled(sample: Sample) -> dict[Any, int]:
 
 def check(sample: Sample) -> None:
     expected = peeled(sample)
-    for way, result in results_of(KCore(), sample, RUNS):
+    for way, result in results_of(KCore(), sample, runs_of(sample)):
         assert by_id(result, "core") == expected, way
         assert (result["left"] <= result["core"]).all(), way
 
@@ -54,5 +54,5 @@ def test_core_numbers_are_those_of_networkx() -> None:
     assert len(set(expected.values())) > 5
     sources, targets = zip(*simple.edges, strict=True)
     sample = Sample(list(sources), list(targets), directed=False, vertices=list(simple))
-    for way, result in results_of(KCore(), sample, RUNS):
+    for way, result in results_of(KCore(), sample, runs_of(sample)):
         assert by_id(result, "core") == expected, way

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from app_judges import RANDOM, RUNS, arcs_of, by_id, vertices_of
+from app_judges import RANDOM, RUNS, arcs_of, by_id, runs_of, vertices_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
@@ -47,9 +47,9 @@ def propagated(sample: Sample, seed: int) -> tuple[dict[Any, Any], int]:
         superstep += 1
 
 
-def check(sample: Sample, seed: int, ways: list[Way] = RUNS) -> dict[Any, Any]:
+def check(sample: Sample, seed: int, ways: list[Way] | None = None) -> dict[Any, Any]:
     expected, superstep = propagated(sample, seed)
-    for way, result in results_of(LabelPropagation(seed=seed), sample, ways):
+    for way, result in results_of(LabelPropagation(seed=seed), sample, ways or runs_of(sample)):
         labels = by_id(result, "label")
         for v, counts in counted(sample, labels).items():
             assert labels[v] in (most_frequent(counts) or {v}), way

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from app_judges import RUNS, matrix_of, vertices_of
+from app_judges import matrix_of, runs_of, vertices_of
 from battery import BATTERY, Sample
 from numpy.typing import NDArray
 from thread_group import run_ranks
+from turns import in_turn
 
 from sigps import run
 from sigps.apps import LabelSpreading
@@ -46,15 +47,14 @@ def drawn(sample: Sample, seed: int) -> NDArray[Any]:
     return rows
 
 
-@pytest.mark.parametrize("rounds", [0, 1, 5])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "rounds"), in_turn(NAMES, [0, 5, 1]))
 def test_scores_after_some_rounds(name: str, rounds: int) -> None:
     sample = BATTERY[name]
     examples = drawn(sample, rounds)
     expected = swept(sample, examples, rounds)
     labels = np.where(expected.any(axis=1), expected.argmax(axis=1), -1)
     program = LabelSpreading(iterations=rounds, tolerance=0.0)
-    for way in RUNS if name != "skewed" else RUNS[1:]:  # the interpreter goes through 64 numbers a message
+    for way in runs_of(sample):  # the interpreter goes through 64 numbers a message
 
         def found(group: Any, way: Any = way) -> Any:
             graph = sample.build(group=group)

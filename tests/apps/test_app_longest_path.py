@@ -6,7 +6,7 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from app_judges import DEVICES, RANDOM, RUNS, arcs_of, by_id, vertices_of
+from app_judges import DEVICES, RANDOM, arcs_of, by_id, runs_of, vertices_of
 from battery import BATTERY, NAMES, Sample
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,7 +42,7 @@ def check(sample: Sample) -> None:
         longest, last = min(before, default=(0.0, nobody))
         lengths[v], previous[v] = -longest, last
     hops = len(list(nx.topological_generations(rest))) - 1
-    for way, result in results_of(LongestPath(), sample, RUNS):
+    for way, result in results_of(LongestPath(), sample, runs_of(sample)):
         assert by_id(result, "length") == lengths, way  # sums of one order: exact
         assert by_id(result, "previous") == previous, way
         assert result.aggregators["is_acyclic"] == (not endless), way

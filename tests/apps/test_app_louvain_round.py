@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from app_judges import QUICK_RUNS, RANDOM, RUNS, arcs_of, neighbours_of, splitmix, vertices_of
+from app_judges import QUICK_RUNS, RANDOM, arcs_of, neighbours_of, runs_of, splitmix, vertices_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
@@ -85,7 +85,7 @@ def check(sample: Sample, community: NDArray[Any], resolution: float, turn: int,
 def test_vertices_move_where_modularity_is_highest(name: str) -> None:
     sample = BATTERY[name]
     n = len(vertices_of(sample))
-    check(sample, np.arange(n), 1.0, 3, RUNS)
+    check(sample, np.arange(n), 1.0, 3, runs_of(sample))
     check(sample, np.random.default_rng(2).integers(0, n, n) // 2, 0.5, 4, QUICK_RUNS)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from app_judges import RANDOM, RUNS, by_id, neighbours_of
+from app_judges import RANDOM, by_id, neighbours_of, runs_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
 from hypothesis import strategies as st
+from turns import in_turn
 from ways import results_of
 
 from sigps.apps import MaximalIndependentSet
@@ -18,7 +19,7 @@ from sigps.apps.hashing import hashed
 
 def check(sample: Sample, seed: int) -> None:
     neighbours = neighbours_of(sample)
-    for way, result in results_of(MaximalIndependentSet(seed=seed), sample, RUNS):
+    for way, result in results_of(MaximalIndependentSet(seed=seed), sample, runs_of(sample)):
         chosen = {v for v, is_in in by_id(result, "chosen").items() if is_in}
         for v, around in neighbours.items():
             assert (v in chosen) == chosen.isdisjoint(around), (way, v)
@@ -34,8 +35,7 @@ def taken_in_order(neighbours: dict[Any, set[Any]], seed: int) -> set[Any]:
     return chosen
 
 
-@pytest.mark.parametrize("seed", [0, 1, -(10**12)])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "seed"), in_turn(NAMES, [0, 1, -(10**12)]))
 def test_no_two_are_neighbours_and_none_can_be_added(name: str, seed: int) -> None:
     check(BATTERY[name], seed)
 

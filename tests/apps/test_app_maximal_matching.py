@@ -7,11 +7,12 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from app_judges import DEVICES, RANDOM, RUNS, by_id, neighbours_of
+from app_judges import DEVICES, RANDOM, RUNS, by_id, neighbours_of, runs_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
 from hypothesis import strategies as st
+from turns import in_turn
 from ways import Way, results_of
 
 from sigps import generate, run
@@ -19,11 +20,11 @@ from sigps.apps import MaximalMatching
 from sigps.apps.hashing import hashed
 
 
-def check(sample: Sample, seed: int, ways: list[Way] = RUNS) -> None:
+def check(sample: Sample, seed: int, ways: list[Way] | None = None) -> None:
     neighbours = neighbours_of(sample)
     graph = nx.Graph((u, v) for u, around in neighbours.items() for v in around)
     expected = dict.fromkeys(neighbours) | taken_in_order(neighbours, seed)
-    for way, result in results_of(MaximalMatching(seed=seed), sample, ways):
+    for way, result in results_of(MaximalMatching(seed=seed), sample, ways or runs_of(sample)):
         mates = by_id(result, "mate")
         matched = {v: mate for v, mate in mates.items() if mates.get(mate) == v != mate}
         assert nx.is_maximal_matching(graph, matched), way
@@ -48,8 +49,7 @@ def taken_in_order(neighbours: dict[Any, set[Any]], seed: int) -> dict[Any, Any]
     return mates
 
 
-@pytest.mark.parametrize("seed", [0, 1, -(10**12)])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "seed"), in_turn(NAMES, [0, 1, -(10**12)]))
 def test_mates_are_neighbours_and_none_can_be_added(name: str, seed: int) -> None:
     check(BATTERY[name], seed)
 

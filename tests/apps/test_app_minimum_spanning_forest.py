@@ -8,7 +8,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from app_judges import DEVICES, RANDOM, RUNS, arcs_of, by_id, vertices_of
+from app_judges import DEVICES, RANDOM, arcs_of, by_id, runs_of, vertices_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
@@ -48,12 +48,12 @@ def kept(result: Result) -> list[tuple[Any, Any, float]]:
     return [edge for v, edge in edges.items() if v not in roots]
 
 
-def check(sample: Sample, ways: list[Way] = RUNS) -> None:
+def check(sample: Sample, ways: list[Way] | None = None) -> None:
     graph = undirected(sample)
     referee = list(nx.minimum_spanning_edges(graph, keys=False, data=True))
     expected = taken_in_order(sample)
     roots = None
-    for way, result in results_of(MinimumSpanningForest(), sample, ways):
+    for way, result in results_of(MinimumSpanningForest(), sample, ways or runs_of(sample)):
         edges = kept(result)
         assert len(edges) == len(set(edges)) == result.aggregators["edges"] == len(referee), way
         assert set(edges) == expected, way

@@ -7,7 +7,7 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from app_judges import QUICK_RUNS, RANDOM, RUNS, as_networkx, by_id, drawn, vertices_of
+from app_judges import QUICK_RUNS, RANDOM, as_networkx, by_id, drawn, runs_of, vertices_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
@@ -33,7 +33,7 @@ def check(sample: Sample, sources: list[Any], ways: list[Way], **given: Any) -> 
 @pytest.mark.parametrize("name", NAMES)
 def test_harmonic_closeness_is_that_of_networkx(name: str) -> None:
     sample = BATTERY[name]
-    check(sample, vertices_of(sample), RUNS if name != "skewed" else [Way(2)])
+    check(sample, vertices_of(sample), runs_of(sample) if name != "skewed" else [Way(2)])
 
 
 def test_harmonic_closeness_of_all_sources_is_not_scaled() -> None:

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from app_judges import RANDOM, RUNS, arcs_of, by_id, first_id, vertices_of
+from app_judges import RANDOM, RUNS, arcs_of, by_id, first_id, runs_of, vertices_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
 from hypothesis import strategies as st
+from turns import in_turn
 from ways import results_of
 
 from sigps.apps import NeuralNetwork
@@ -36,15 +37,16 @@ def swept(sample: Sample, source: Any, bias: float, steps: int) -> dict[Any, flo
 def check(sample: Sample, bias: float, steps: int) -> None:
     source = first_id(sample)
     expected = swept(sample, source, bias, steps)
-    for way, result in results_of(NeuralNetwork(source=source, bias=bias, steps=steps), sample, RUNS):
+    for way, result in results_of(
+        NeuralNetwork(source=source, bias=bias, steps=steps), sample, runs_of(sample)
+    ):
         assert by_id(result, "activity") == pytest.approx(expected, rel=1e-9, abs=1e-12), way
         assert (result.supersteps, result.reason) == (steps + 1, "converged"), way
 
 
-@pytest.mark.parametrize(("bias", "steps"), [(0.5, 0), (-0.25, 12)])
-@pytest.mark.parametrize("name", NAMES)
-def test_activities_are_those_of_sparse_products(name: str, bias: float, steps: int) -> None:
-    check(BATTERY[name], bias, steps)
+@pytest.mark.parametrize(("name", "how"), in_turn(NAMES, [(0.5, 0), (-0.25, 12)]))
+def test_activities_are_those_of_sparse_products(name: str, how: tuple[float, int]) -> None:
+    check(BATTERY[name], *how)
 
 
 @RANDOM

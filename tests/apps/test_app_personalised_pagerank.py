@@ -6,7 +6,7 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from app_judges import RANDOM, RUNS, arcs_of, as_networkx, by_id, first_id, vertices_of
+from app_judges import RANDOM, arcs_of, as_networkx, by_id, first_id, runs_of, vertices_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
@@ -41,7 +41,7 @@ def test_ranks_are_those_of_networkx(name: str) -> None:
     walk = as_networkx(sample)
     expected = nx.pagerank(walk, alpha=0.8, personalization={source: 1}, tol=1e-13, max_iter=500, weight=None)
     program = PersonalisedPageRank(source=source, damping=0.8, iterations=500, tolerance=1e-12)
-    for way, result in results_of(program, sample, RUNS):
+    for way, result in results_of(program, sample, runs_of(sample)):
         assert by_id(result, "rank") == pytest.approx(expected, rel=1e-7, abs=1e-12), way
         assert result["rank"].sum() == pytest.approx(1.0, abs=1e-12), way
         assert result.supersteps <= 300, way
@@ -53,7 +53,7 @@ def test_ranks_after_some_steps_on_random_graphs(sample: Sample, steps: int) -> 
     source = vertices_of(sample)[-1]
     program = PersonalisedPageRank(source=source, damping=0.7, iterations=steps)
     expected = walked(sample, source, 0.7, steps)
-    for way, result in results_of(program, sample, RUNS):
+    for way, result in results_of(program, sample, runs_of(sample)):
         assert by_id(result, "rank") == pytest.approx(expected, rel=1e-12, abs=1e-15), way
         assert result.supersteps == steps + 1, way
 
@@ -69,7 +69,7 @@ def test_returns_in_proportion_to_a_column(name: str, how: str) -> None:
         as_networkx(sample), alpha=0.8, personalization=judge, tol=1e-13, max_iter=500, weight=None
     )
     program = PersonalisedPageRank(damping=0.8, iterations=500, tolerance=1e-12)
-    for way in RUNS:
+    for way in runs_of(sample):
 
         def on_rank(group: Any, way: Any = way) -> Any:
             graph = sample.build(group=group)

@@ -8,11 +8,12 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from app_judges import RANDOM, RUNS, arcs_of, as_networkx, by_id, vertices_of
+from app_judges import RANDOM, RUNS, arcs_of, as_networkx, by_id, runs_of, vertices_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
 from scipy.sparse import csgraph
+from turns import in_turn
 from ways import Way, results_of
 
 from sigps import Graph, run
@@ -37,7 +38,7 @@ def searched(sample: Sample) -> dict[Any, Any]:
 
 def check(sample: Sample, referee: Callable[[Sample], dict[Any, Any]] = searched) -> None:
     expected = referee(sample)
-    for way, result in results_of(SCC(), sample, RUNS):
+    for way, result in results_of(SCC(), sample, runs_of(sample)):
         assert by_id(result, "component") == expected, way
         assert result.reason == "converged", way
 
@@ -48,8 +49,7 @@ def by_networkx(sample: Sample) -> dict[Any, Any]:
     return {v: min(component) for component in components for v in component}
 
 
-@pytest.mark.parametrize("referee", [searched, by_networkx])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "referee"), in_turn(NAMES, [searched, by_networkx]))
 def test_components_are_those_of_searches(name: str, referee: Callable[[Sample], dict[Any, Any]]) -> None:
     check(BATTERY[name], referee)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from app_judges import RANDOM, RUNS, arcs_of, vertices_of
+from app_judges import RANDOM, arcs_of, runs_of, vertices_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
@@ -63,7 +63,7 @@ def check(sample: Sample, iterations: int = 5) -> None:
     sample = Sample(sample.sources, sample.targets, weights, sample.directed, sample.vertices)
     graph = graph_of(sample)
     expected = grown(graph, iterations)
-    results = results_of(SemiClustering(iterations=iterations), sample, RUNS)
+    results = results_of(SemiClustering(iterations=iterations), sample, runs_of(sample))
     for way, result in results:
         assert_same(result, results[0][1], exact=True)
         rows = zip(expected, result["best.members"].tolist(), result["best.score"].tolist(), strict=True)
@@ -89,7 +89,7 @@ def test_two_heavy_triangles_are_the_best_groups_of_their_vertices() -> None:
     edges = [(1, 2), (1, 3), (2, 3), (3, 4), (4, 5), (4, 6), (5, 6)]
     weights = [3.0, 3.0, 3.0, 1.0, 3.0, 3.0, 3.0]
     sample = Sample(*map(list, zip(*edges, strict=True)), weights, directed=False)
-    for way, result in results_of(SemiClustering(), sample, RUNS):
+    for way, result in results_of(SemiClustering(), sample, runs_of(sample)):
         best = result["best.members"][:, :SIZE].tolist()
         assert best == [[1, 2, 3, NOBODY]] * 3 + [[4, 5, 6, NOBODY]] * 3, way
         assert result["best.score"][:, 0].tolist() == pytest.approx([(9 - PENALTY) / 3] * 6), way

@@ -7,7 +7,7 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from app_judges import QUICK_RUNS, RANDOM, RUNS, as_networkx, by_id, first_id, neighbours_of, vertices_of
+from app_judges import QUICK_RUNS, RANDOM, as_networkx, by_id, first_id, neighbours_of, runs_of, vertices_of
 from battery import BATTERY, NAMES, Sample
 from graphs import samples
 from hypothesis import given
@@ -45,7 +45,7 @@ def check(sample: Sample, source: Any, ways: list[Way]) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_measures_are_those_of_networkx(name: str) -> None:
     sample = BATTERY[name]
-    check(sample, first_id(sample), RUNS)
+    check(sample, first_id(sample), runs_of(sample))
 
 
 @RANDOM

@@ -7,7 +7,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from app_judges import RUNS, neighbours_of
+from app_judges import neighbours_of, runs_of
 from battery import BATTERY, Sample
 from ways import Way, results_of
 
@@ -66,14 +66,14 @@ def bounds_of(result: Any) -> dict[Edge, int]:
 def test_bounds_are_those_of_a_simulation(name: str) -> None:
     sample = BATTERY[name]
     expected = simulated(neighbours_of(sample), 12, 16, 5)
-    for way, result in results_of(StreamDN(scans=12, bits=16, seed=5), sample, RUNS):
+    for way, result in results_of(StreamDN(scans=12, bits=16, seed=5), sample, runs_of(sample)):
         assert bounds_of(result) == expected, way
         assert result.reason == "stopped"
 
 
 @pytest.mark.slow
 def test_bounds_of_a_skewed_graph_are_those_of_a_simulation() -> None:
-    edges = generate("rmat", scale=6, edge_factor=12, seed=2)
+    edges = generate("rmat", scale=6, edge_factor=8, seed=2)
     sources = np.repeat(np.arange(edges.num_vertices), np.diff(edges.offsets).astype(int)).tolist()
     sample = Sample(sources, edges.targets.tolist(), vertices=list(range(edges.num_vertices)))
     expected = simulated(neighbours_of(sample), 24, 32, 1)

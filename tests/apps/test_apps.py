@@ -267,12 +267,14 @@ def test_an_edge_and_its_reverse_count_once_but_where_the_readme_says() -> None:
         for ends, directed in (((lower, upper), False), (repeated, True))
     )
     needed = {"source": 0, "target": 5, "one": 0, "zero": 5, "rate": 0.05}
+    short: dict[str, dict[str, Any]] = {"StreamDN": {"scans": 4}, "SemiClustering": {"iterations": 3}}
     differ = set()
     for name in sigps.apps.__all__:
         app = getattr(sigps.apps, name)
         if not app.declaration.directed:
             given = {f.name: needed[f.name] for f in app.declaration.params if f.default is f.REQUIRED}
-            one, other = (run(app(**given), graph, device="python") for graph in (plain, both))
+            made = app(**given, **short.get(name, {}))
+            one, other = (run(made, graph, device="python") for graph in (plain, both))
             if not all(one[f].tolist() == other[f].tolist() for f in one.fields) or name == "EgoNet":
                 differ.add(name)
     assert differ == EACH_COUNTS

@@ -13,19 +13,25 @@ from graphs import busy_graph, samples
 from hypothesis import given
 from keyed_programs import KEYED, Orders, Pulls, Tables, Votes
 from snapshots import ending
-from turns import half_of
+from turns import in_turn
 from ways import WAYS, Way, assert_all_equal
 
 from sigps import Graph, State, Vertex, run
 from sigps.engine.interpreter.messages import Messages
 
-SMALL = [n for n in NAMES if n != "string_ids"]
+SMALL = [n for n in NAMES if n not in ("string_ids", "skewed")]
 FEW = [Way(threads=2), Way(2, partitioner="hash", deterministic=True), Way(3, device="python")]
 
 
-@pytest.mark.parametrize(("program", "graph"), half_of([*KEYED], SMALL, whole=["skewed"]))
-def test_a_program_by_key_gives_the_same_in_every_way(program: str, graph: str) -> None:
-    assert_all_equal(KEYED[program], BATTERY[graph], WAYS if graph == "skewed" else FEW)
+@pytest.mark.parametrize(
+    ("graph", "program", "ways"),
+    [
+        *in_turn(SMALL, KEYED, [FEW]),
+        *[("skewed", *case) for case in in_turn(KEYED, [WAYS[::2], WAYS[1::2]])],
+    ],
+)
+def test_a_program_by_key_gives_the_same_in_every_way(graph: str, program: str, ways: list[Way]) -> None:
+    assert_all_equal(KEYED[program], BATTERY[graph], ways)
 
 
 @pytest.mark.parametrize("program", ["votes", "pulls", "tables", "answers"])
@@ -77,23 +83,28 @@ def test_lists_of_every_length_are_sorted(count: int) -> None:
     assert found == expected
 
 
-@pytest.mark.parametrize("name", KEYED)
-@pytest.mark.parametrize(("first", "second"), [("cpu", "cpu"), ("cpu", "python"), ("python", "cpu")])
-def test_another_engine_goes_on(name: str, first: str, second: str) -> None:
-    makers = {"cpu": compiled, "python": interpreted}
-    program = KEYED[name]
-    for which in ("skewed", "parallel_edges_undirected"):
-        graph = BATTERY[which].build()
-        whole = ending(interpreted(program, graph, deterministic=True), program, 12)
-        for stop in range(1, len(whole[2])):
-            before = makers[first](program, graph, deterministic=True)
-            before.lease(stop)
-            after = makers[second](program, graph, deterministic=True)
-            after.restore(before.save())
-            fields, aggregators, ran, _ = ending(after, program, 12 - stop)
-            for field, values in fields.items():
-                np.testing.assert_array_equal(values, whole[0][field], err_msg=f"{field} {which} {stop}")
-            assert (aggregators, ran) == (whole[1], whole[2][stop:])
+@pytest.mark.parametrize(
+    ("name", "makers", "which"),
+    in_turn(
+        KEYED,
+        [(compiled, compiled), (compiled, interpreted), (interpreted, compiled)],
+        ["skewed", "parallel_edges_undirected"],
+        times=2,
+    ),
+)
+def test_another_engine_goes_on(name: str, makers: tuple[Any, Any], which: str) -> None:
+    first, second = makers
+    program, graph = KEYED[name], BATTERY[which].build()
+    whole = ending(interpreted(program, graph, deterministic=True), program, 12)
+    for stop in range(1, len(whole[2])):
+        before = first(program, graph, deterministic=True)
+        before.lease(stop)
+        after = second(program, graph, deterministic=True)
+        after.restore(before.save())
+        fields, aggregators, ran, _ = ending(after, program, 12 - stop)
+        for field, values in fields.items():
+            np.testing.assert_array_equal(values, whole[0][field], err_msg=f"{field} {stop}")
+        assert (aggregators, ran) == (whole[1], whole[2][stop:])
 
 
 def test_what_the_interpreter_reads() -> None:

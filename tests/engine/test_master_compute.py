@@ -12,7 +12,7 @@ from battery import BATTERY
 from drawn_masters import drawn_master, outcome_of
 from master_programs import Budget, Gone, HeldBack, Sleeper, Unheard, Waves
 from thread_group import ThreadGroup, run_ranks
-from turns import half_of
+from turns import in_turn
 from ways import WAYS, assert_all_equal
 
 from sigps import (
@@ -35,12 +35,20 @@ GRAPHS = [name for name in BATTERY if name != "empty"]
 DEVICES = ["python", "cpu"]
 
 
+PROGRAMS = [Waves(), Budget(), Sleeper(), Unheard(), HeldBack()]
+
+
 @pytest.mark.parametrize(
-    ("program", "name"),
-    half_of([Waves(), Budget(), Sleeper(), Unheard(), HeldBack()], GRAPHS, whole=["skewed"]),
+    ("name", "program"),
+    [
+        *in_turn([name for name in GRAPHS if name != "skewed"], PROGRAMS),
+        *[("skewed", program) for program in PROGRAMS],
+    ],
+    ids=str,
 )
-def test_all_ways_agree(program: Vertex, name: str) -> None:
-    assert_all_equal(program, BATTERY[name], WAYS if name == "skewed" else WAYS[GRAPHS.index(name) % 3 :: 3])
+def test_all_ways_agree(name: str, program: Vertex) -> None:
+    turn = GRAPHS.index(name) + PROGRAMS.index(program)
+    assert_all_equal(program, BATTERY[name], WAYS[turn % 2 :: 2] if name == "skewed" else WAYS[turn % 3 :: 3])
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from battery import BATTERY
 from master_programs import Fading, Floods, Gone, Letters, Vanished
+from turns import in_turn
 
 from sigps import Checkpoint, CompileError, Graph, Shared, Vertex, run
 from sigps.apps import SCC, KCore
@@ -45,10 +46,17 @@ def test_who_has_retired_does_not_wake(device: Any) -> None:
     assert result.aggregators == {"asked": 1}
 
 
-@pytest.mark.parametrize("first", DEVICES)
-@pytest.mark.parametrize("second", DEVICES)
-@pytest.mark.parametrize("program", [Floods(), Fading(), Letters(), Vanished(), KCore(), SCC()])
-def test_a_run_goes_on_in_any_phase(program: Vertex, first: Any, second: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("program", "devices"),
+    in_turn(
+        [Floods(), Fading(), Vanished(), Letters(), KCore(), SCC()],
+        [("cpu", "python"), ("python", "cpu"), ("python", "python"), ("cpu", "cpu")],
+        times=2,
+    ),
+    ids=str,
+)
+def test_a_run_goes_on_in_any_phase(program: Vertex, devices: tuple[Any, Any], tmp_path: Path) -> None:
+    first, second = devices
     if isinstance(program, Letters) and first != second:
         return  # direct messages that were combined are read where they were
     graph = BATTERY["skewed"].build()

@@ -27,32 +27,37 @@ def undisturbed(name: str, graph: str) -> tuple[dict[str, Any], dict[str, Any], 
     return ending(interpreted(program, BATTERY[graph].build(), deterministic=True), program, LAST)
 
 
+ENGINES = [("cpu", "cpu"), ("cpu", "python"), ("python", "cpu")]
+
+
 @pytest.mark.parametrize(
-    ("name", "first", "second"), in_turn(PROGRAMS, ["cpu", "python"], ["cpu", "python"], times=2)
+    ("name", "which", "engines"),
+    [
+        *in_turn(PROGRAMS, GRAPHS, ENGINES, times=2),
+        *in_turn(PROGRAMS, GRAPHS[1:], [("python", "python")]),  # alone, the interpreter is slow
+    ],
 )
-def test_another_engine_goes_on_where_one_stopped(name: str, first: str, second: str) -> None:
-    program = made(name)
-    for which in GRAPHS if "cpu" in (first, second) else GRAPHS[1::3]:  # the interpreter alone is slow
-        graph = BATTERY[which].build()
-        whole = undisturbed(name, which)
-        for stop in range(1, min(len(whole[2]), 4)):
-            before = MAKERS[first](program, graph, deterministic=True)
-            before.lease(stop)
-            after = MAKERS[second](program, graph, deterministic=True)
-            snapshot = before.save()
-            before.lease(1)  # what was saved is no longer the engine's
-            if (first, second) == ("cpu", "python") and combines_mail(program):
-                with pytest.raises(DeviceError, match="send_to"):
-                    after.restore(snapshot)
-                return
-            after.restore(snapshot)
-            fields, aggregators, ran, ended = ending(after, program, LAST - stop)
-            note = f"{which}, saved after superstep {stop - 1}"
-            for field, values in fields.items():
-                np.testing.assert_array_equal(values, whole[0][field], err_msg=f"{field}, {note}")
-            assert (aggregators, ended) == (whole[1], whole[3]), note
-            if analyse(program).monotone is None:
-                assert ran == whole[2][stop:], note
+def test_another_engine_goes_on_where_one_stopped(name: str, which: str, engines: tuple[str, str]) -> None:
+    program, graph, (first, second) = made(name), BATTERY[which].build(), engines
+    whole = undisturbed(name, which)
+    for stop in range(1, min(len(whole[2]), 4)):
+        before = MAKERS[first](program, graph, deterministic=True)
+        before.lease(stop)
+        after = MAKERS[second](program, graph, deterministic=True)
+        snapshot = before.save()
+        before.lease(1)  # what was saved is no longer the engine's
+        if (first, second) == ("cpu", "python") and combines_mail(program):
+            with pytest.raises(DeviceError, match="send_to"):
+                after.restore(snapshot)
+            return
+        after.restore(snapshot)
+        fields, aggregators, ran, ended = ending(after, program, LAST - stop)
+        note = f"saved after superstep {stop - 1}"
+        for field, values in fields.items():
+            np.testing.assert_array_equal(values, whole[0][field], err_msg=f"{field}, {note}")
+        assert (aggregators, ended) == (whole[1], whole[3]), note
+        if analyse(program).monotone is None:
+            assert ran == whole[2][stop:], note
 
 
 @pytest.mark.parametrize("first", ["cpu", "python"])

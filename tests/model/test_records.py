@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from cells import program_of
+from turns import in_turn
 from vector_programs import Cluster, Gathers, Spot
 
 import sigps
@@ -128,8 +129,7 @@ def test_messages_may_have_namedtuples_in_them(body: str, expected: float, devic
 
 
 @pytest.mark.parametrize("device", ["python", "cpu"])
-@pytest.mark.parametrize(
-    ("sent", "expected"),
+@pytest.mark.parametrize(("case", "other"), in_turn(
     [
         ("own._replace(k=2.0)", 2.0 * 60),
         ("own._replace(k=edge.weight)._replace(z=0)", 4.0 * 10 + 2.0 * 20 + 3.0 * 30),
@@ -141,11 +141,10 @@ def test_messages_may_have_namedtuples_in_them(body: str, expected: float, devic
         ("self.made(edge.weight) if self.id > 1 else own", 3.0 * 10 + 2.0 * 70 + 3.0 * 70),
         ("self.made(edge.weight)._replace(k=1.0)", 3.0 * 70),
     ],
-)
-@pytest.mark.parametrize(
-    "other", ["pass", "self.send_to(2, own._replace(k=0.0))"]
-)  # then messages are direct
-def test_what_is_sent_may_be_chosen_and_changed(sent: str, expected: float, other: str, device: str) -> None:
+    ["pass", "self.send_to(2, own._replace(k=0.0))"],  # then messages are direct
+))  # fmt: skip
+def test_what_is_sent_may_be_chosen_and_changed(case: tuple[str, float], other: str, device: str) -> None:
+    sent, expected = case
     body = f"""
         self.x += sum(m.k * (10 * m.part.a + m.part.b) for m in messages)
         own = Both(3.0, In(self.id, 0.0), 1)

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from battery import Sample
 from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
+from turns import half_of
 from ways import Way
 
 from sigps import Result
@@ -27,13 +28,24 @@ RUNS = [
 ]
 """Both devices, one to three ranks, both directions; `test_equality.py` has the interpreter on several ranks."""
 
+LARGE = 1000
+"""Edges from which on the interpreter takes seconds, and apps run compiled."""
+
 QUICK_RUNS = [Way(device="python"), Way(2, device="python", partitioner="hash")]
 """What `scripts/test --quick` has in the place of these: compiling an app takes five seconds."""
 
 
 RANDOM = settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
+
+
+def runs_of(sample: Sample) -> list[Way]:
+    """Return the ways to run an app on one of many samples: every other of `RUNS`, in turn by the number of edges."""
+    num_edges = len(sample.sources)
+    ways = [way for turn, way in half_of([0, 1], RUNS) if turn == num_edges % 2]
+    compiled = [way for way in ways if way.device == "cpu"]
+    return compiled if compiled and num_edges > LARGE else ways
 
 
 def vertices_of(sample: Sample) -> list[Any]:

@@ -8,6 +8,7 @@ from cuda_twin import OnHost, Teamed, run_plainly
 from equality_programs import Flows
 from loop_programs import FOLDS, loop_program
 from team_programs import ALONE, SHARED, WALKED, listed_program, walking_program
+from turns import half_of, in_turn, some_of
 from worked_cases import kite
 
 from sigps import run
@@ -15,13 +16,12 @@ from sigps.compiler.cuda.teams import divides
 from sigps.compiler.frontend.analysis import analyse
 
 
-@pytest.mark.parametrize("narrow_ids", [False, True])
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(("name", "narrow_ids"), in_turn(PROGRAMS, [False, True]))
 def test_adapters_are_the_interpreters(name: str, narrow_ids: bool) -> None:
     assert_as_interpreted(PROGRAMS[name](), OnHost, narrow_ids)
 
 
-@pytest.mark.parametrize("name", FOLDS)
+@pytest.mark.parametrize("name", some_of(FOLDS, 14))
 def test_loops_that_fold_are_the_interpreters(name: str) -> None:
     assert_as_interpreted(loop_program(name), OnHost, narrow_ids=True)
 
@@ -35,20 +35,19 @@ def test_the_directions_of_edges_reach_a_program() -> None:
         assert values.tolist() == judge[name].tolist()
 
 
-@pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.parametrize("program", [name for name in ON_EDGES if divides(analyse(ON_EDGES[name]))])
+@pytest.mark.parametrize(
+    ("program", "name"), half_of([name for name in ON_EDGES if divides(analyse(ON_EDGES[name]))], GRAPHS)
+)
 def test_what_a_team_of_warps_computes_is_the_interpreters(program: str, name: str) -> None:
     assert_kept_as_interpreted(ON_EDGES[program], name, Teamed)
 
 
-@pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.parametrize("program", ON_EDGES)
+@pytest.mark.parametrize(("program", "name"), half_of([*ON_EDGES], GRAPHS))
 def test_what_is_kept_on_edges_is_the_interpreters(program: str, name: str) -> None:
     assert_kept_as_interpreted(ON_EDGES[program], name, OnHost)
 
 
-@pytest.mark.parametrize("sends", [False, True])
-@pytest.mark.parametrize("name", [*SHARED, *ALONE])
+@pytest.mark.parametrize(("name", "sends"), in_turn([*SHARED, *ALONE], [False, True]))
 def test_what_a_team_of_threads_computes_is_the_interpreters(name: str, sends: bool) -> None:
     program = listed_program({**SHARED, **ALONE}[name], sends=sends)
     assert divides(analyse(program))
@@ -56,8 +55,7 @@ def test_what_a_team_of_threads_computes_is_the_interpreters(name: str, sends: b
     assert_kept_as_interpreted(program, "parallel_edges_undirected", Teamed)
 
 
-@pytest.mark.parametrize("is_direct", [False, True])
-@pytest.mark.parametrize("name", WALKED)
+@pytest.mark.parametrize(("name", "is_direct"), in_turn(WALKED, [False, True]))
 def test_what_a_team_of_threads_finds_on_edges_is_the_interpreters(name: str, is_direct: bool) -> None:
     program = walking_program(WALKED[name], is_direct=is_direct)
     assert divides(analyse(program))

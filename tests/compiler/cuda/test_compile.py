@@ -18,6 +18,7 @@ import pytest
 from cells import program_of
 from edge_programs import EdgeTriangles, Returns, Waves
 from places import SUPPORT
+from turns import in_turn, some_of
 from worked_cases import COLUMNS, PROGRAMS
 
 from sigps import CompileError, Vertex
@@ -65,7 +66,7 @@ def linked_text(program: CudaProgram, arch: str) -> str:
     return bytes(Linker(*codes, options=options).link("ptx").code).decode().rstrip("\0")
 
 
-@pytest.mark.parametrize("name", list(PROGRAMS)[::2])
+@pytest.mark.parametrize("name", some_of(PROGRAMS, 8))
 def test_programs_link(name: str) -> None:
     """In single precision; all are linked in double, below."""
     cubin = link(compiled(name, "single", "sm_80"), "gather_reference", "sm_80")
@@ -92,10 +93,15 @@ def nvdisasm() -> str:
     return found
 
 
-@pytest.mark.parametrize(("kernel", "arch"), [("gather_reference", "sm_80"), ("lease", "sm_90")])
-@pytest.mark.parametrize("name", ["BFS", "PageRank", "SSSP", "WCC", "listed", "forward"])
-def test_no_call_is_left_in_machine_code(name: str, kernel: str, arch: str, tmp_path: Path) -> None:
-    tool = nvdisasm()
+@pytest.mark.parametrize(
+    ("name", "linked"),
+    in_turn(
+        ["BFS", "PageRank", "WCC", "SSSP", "forward", "listed"],
+        [("gather_reference", "sm_80"), ("lease", "sm_90")],
+    ),
+)
+def test_no_call_is_left_in_machine_code(name: str, linked: tuple[str, str], tmp_path: Path) -> None:
+    tool, (kernel, arch) = nvdisasm(), linked
     file = tmp_path / "program.cubin"
     program = compiled(name, arch=arch)
     file.write_bytes(link(program, kernel, arch, shape_of(program).macros()))

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from cells import program_of
 from edge_programs import Loudest, Mirrors, Signs, Waves
+from turns import in_turn
 
 from sigps import Vertex
 from sigps.apps import BiTriDN, TriDN
@@ -151,24 +152,27 @@ BODIES = {
 }
 
 
-@pytest.mark.parametrize("start", ["0, 0, False", "3, 4, False"])
-@pytest.mark.parametrize("name", BODIES)
-def test_lanes_find_what_one_after_another_finds(name: str, start: str) -> None:
+STARTS = ["0, 0, False", "3, 4, False"]
+
+
+@pytest.mark.parametrize(
+    ("name", "k", "start"), [*in_turn(BODIES, [2, 1000], STARTS), ("until as many", 1000, STARTS[0])]
+)
+def test_lanes_find_what_one_after_another_finds(name: str, k: int, start: str) -> None:
     if name == "two counts":
         start = start.replace("False", "0")
-    for k in (2, 1000):
-        made = program(BODIES[name], start, k)
-        divided, text = functions(made, divided=True)
-        assert "__lanes_next" in text
-        assert "__next_common" not in text
-        plain, _ = functions(made, divided=False)
-        plain |= {"__mark_row": lambda *_: None, "__next_common": next_common}
-        for seed, rows in enumerate([(40, 70, 90, 3), (5, 60, 33)]):
-            given = arguments(made, rows, seed)
-            lanes = Lanes()
-            divided |= lanes.names()
-            left = lanes.run(divided["compute"], *given)
-            assert left == [plain["compute"](*given)] * LANES
+    made = program(BODIES[name], start, k)
+    divided, text = functions(made, divided=True)
+    assert "__lanes_next" in text
+    assert "__next_common" not in text
+    plain, _ = functions(made, divided=False)
+    plain |= {"__mark_row": lambda *_: None, "__next_common": next_common}
+    for seed, rows in enumerate([(40, 70, 90, 3), (5, 60, 33)]):
+        given = arguments(made, rows, seed)
+        lanes = Lanes()
+        divided |= lanes.names()
+        left = lanes.run(divided["compute"], *given)
+        assert left == [plain["compute"](*given)] * LANES
 
 
 @pytest.mark.parametrize(

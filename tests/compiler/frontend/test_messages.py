@@ -46,7 +46,7 @@ def graphs(draw: st.DrawFn) -> Graph:
     "name",
     ["market", "fold_loop", "listed", "filtered", "alternatives", "walk"],
 )
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(graph=graphs())
 def test_all_ways_agree_on_random_graphs(name: str, graph: Graph) -> None:
     program: Vertex = CASES[name].program()

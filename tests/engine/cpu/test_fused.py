@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import equality_programs as programs
@@ -10,6 +11,7 @@ import pytest
 from battery import BATTERY
 from engines import compiled, interpreted, values
 from send_programs import Rounds
+from turns import half_of
 
 from sigps import Graph, Vertex, run
 from sigps.apps import BFS, SSSP, WCC, KCore, KHop
@@ -45,12 +47,13 @@ def one_by_one(program: Vertex, graph: Graph, monkeypatch: Any, **options: Any) 
     return compiled(program, graph, **options)
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: type(p).__name__)
-@pytest.mark.parametrize("graph", [*SMALL, "long"])
-@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(
+    ("program", "how"), half_of(PROGRAMS, [*itertools.product([1, 3], [*SMALL, "long"])]), ids=str
+)
 def test_fused_supersteps_are_those_of_one_by_one(
-    program: Vertex, graph: str, threads: int, monkeypatch: Any
+    program: Vertex, how: tuple[int, str], monkeypatch: Any
 ) -> None:
+    threads, graph = how
     built = LONG if graph == "long" else BATTERY[graph].build()
     for options in ({}, {"forced": "push"}, {"asynchronous": True}):
         found = history(compiled(program, built, threads=threads, **options), program, 10_000)

@@ -8,6 +8,7 @@ import pytest
 from battery import BATTERY, NAMES
 from equality_programs import program_for
 from send_programs import Rounds
+from turns import half_of
 from ways import Way, assert_same
 
 from sigps import Vertex, run
@@ -32,8 +33,7 @@ def shared(_little_is_divided: None, monkeypatch: pytest.MonkeyPatch) -> list[in
     return rounds
 
 
-@pytest.mark.parametrize("graph", NAMES)
-@pytest.mark.parametrize("name", PUSHED)
+@pytest.mark.parametrize(("name", "graph"), half_of(PUSHED, NAMES))
 def test_as_the_interpreter(name: str, graph: str, shared: list[int]) -> None:
     program, sample = program_for(name, graph), BATTERY[graph]
     result = run(program, sample.build(), **WAY.options())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from gas_programs import GatheredPaths, GatheredWCC, Rank
 from processes import end_of
 from relax_programs import MORE, relax
 from thread_group import ThreadGroup, run_ranks
+from turns import half_of, in_turn
 
 import sigps
 from sigps import Checkpoint, ComputeError, ConfigError, Graph, Vertex, generate, run
@@ -63,6 +65,11 @@ def drawn(seed: int, sign: int = 1) -> Graph:
     return Graph.from_edges(*ends, weights=weights, directed=seed % 3 > 0)
 
 
+@functools.cache
+def exact_ranks(seed: int) -> Any:
+    return run(Rank(tolerance=1e-8), drawn(seed), device="python")["rank"]
+
+
 def packed(graph: Graph, folder: Path, order: Order) -> Graph:
     save_packed(graph, folder / order, order=order, page_arcs=64)
     return sigps.load(folder / order)
@@ -72,8 +79,7 @@ def streamed(program: Vertex, stored: Graph, **options: Any) -> Any:
     return run(program, stored, device="cpu", stream="always", asynchronous=True, **options)
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("make", [LENGTHS, HOPS, WIDEST, WCC, GatheredWCC])
+@pytest.mark.parametrize(("make", "seed"), half_of([LENGTHS, HOPS, WIDEST, WCC, GatheredWCC], range(6)))
 def test_any_order(make: Any, seed: int, tmp_path: Path, scheduled: Any) -> None:
     graph, program = drawn(seed, -1 if make is WIDEST else 1), make()
     graph = turned(graph, program)
@@ -91,8 +97,7 @@ def test_any_order(make: Any, seed: int, tmp_path: Path, scheduled: Any) -> None
 
 @pytest.mark.parametrize("seed", range(4))
 def test_contraction(seed: int, tmp_path: Path, scheduled: Any) -> None:
-    graph = drawn(seed)
-    exact = run(Rank(tolerance=1e-8), graph, device="python")["rank"]
+    graph, exact = drawn(seed), exact_ranks(seed)
     for order in ("given", "degree"):
         stored = packed(graph, tmp_path, order)
         for schedule in SCHEDULES[:3]:
@@ -181,9 +186,10 @@ def on_ranks(ranks: int, program: Vertex, folder: Path, **options: Any) -> Any:
     return run_ranks(ranks, run_rank)[0]
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 4])
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("make", [LENGTHS, HOPS, WIDEST, WCC, GatheredWCC])
+@pytest.mark.parametrize(
+    ("make", "seed", "ranks"),
+    in_turn([LENGTHS, HOPS, WIDEST, WCC, GatheredWCC], range(4), [2, 3, 4], times=4),
+)
 def test_ranks(make: Any, seed: int, ranks: int, tmp_path: Path, scheduled: Any) -> None:
     graph, program = drawn(seed, -1 if make is WIDEST else 1), make()
     graph = turned(graph, program)
@@ -208,11 +214,9 @@ def test_records_cross_until_no_rank_has_a_block_that_waits(tmp_path: Path) -> N
     assert sum(entry.bytes_moved for entry in found.stats[1:]) > 0
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 4])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("seed", "ranks"), in_turn(range(4), [2, 3, 4]))
 def test_contractions_on_ranks(seed: int, ranks: int, tmp_path: Path, scheduled: Any) -> None:
-    graph = drawn(seed)
-    exact = run(Rank(tolerance=1e-8), graph, device="python")["rank"]
+    graph, exact = drawn(seed), exact_ranks(seed)
     order: Order = "given" if (seed + ranks) % 2 else "degree"
     packed(graph, tmp_path, order)
     scheduled(SCHEDULES[seed % 3])

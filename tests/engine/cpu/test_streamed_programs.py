@@ -13,6 +13,7 @@ from graphs import samples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from thread_group import ThreadGroup, run_ranks
+from turns import in_turn
 from ways import assert_same
 
 import sigps
@@ -41,16 +42,19 @@ def streamed(program: Vertex, path: Path, ranks: int, **options: Any) -> Result 
 
 
 @pytest.mark.parametrize(
-    "program",
-    [sigps.apps.Node2vecWalks(), sigps.apps.HyperBall(), sigps.apps.MaximalMatching()],
-    ids=lambda p: type(p).__name__,
+    ("program", "stores"),
+    in_turn(
+        [sigps.apps.Node2vecWalks(), sigps.apps.HyperBall(), sigps.apps.MaximalMatching()],
+        [STORES[::3], STORES[1:3]],
+    ),
+    ids=str,
 )
-def test_apps(program: Vertex, tmp_path: Path) -> None:
+def test_apps(program: Vertex, stores: list[tuple[Order, int]], tmp_path: Path) -> None:
     options: dict[str, Any] = {"deterministic": True, "max_supersteps": 12}
     graph = BATTERY["skewed"].build(directed=False)
     expected = run(program, graph, device="cpu", threads=2, asynchronous=False, **options)
     walks = analyse(program).reads_edges
-    for order, ranks in STORES:
+    for order, ranks in stores:
         path = tmp_path / f"{order}-{ranks}"
         save_packed(graph, path, order=order, page_arcs=32)
         found = streamed(program, path, ranks, **options)
@@ -60,7 +64,7 @@ def test_apps(program: Vertex, tmp_path: Path) -> None:
 
 
 @given(samples(), st.sampled_from(list(PROGRAMS)), st.integers(0, 3))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 def test_random_graphs(sample: Sample, name: str, turn: int) -> None:
     made = PROGRAMS[name]
     program = made(sample.vertices[-1]) if callable(made) else made

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cells import program_of
+from turns import some_of
 
 from sigps import CompileError, Graph, inf, run
 
@@ -57,8 +58,10 @@ CASES: dict[str, tuple[str, dict[str, Any], list[float]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("device", ["python", "cpu"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "device"),
+    [*((case, "python") for case in CASES), *((case, "cpu") for case in some_of(CASES, 12))],
+)
 def test_what_is_a_float_on_one_path_is_one_on_all(case: str, device: str) -> None:
     body, others, expected = CASES[case]
     sends = "\nif self.superstep == 1:\n    self.send_to_neighbors(0.25)"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from battery import BATTERY
 from equality_programs import program_for
+from turns import half_of
 from ways import Way, assert_all_equal
 
 from sigps import Checkpoint, Graph, State, Vertex, generate, run
@@ -51,13 +52,16 @@ def _always() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("graph", ["skewed", "string_ids", "self_loop_undirected"])
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize(
+    ("name", "graph"), half_of(READERS, ["skewed", "string_ids", "self_loop_undirected"], whole=["skewed"])
+)
 @pytest.mark.usefixtures("_always")
 def test_all_ways_agree(name: str, graph: str) -> None:
+    """On the large graph, which the interpreter takes long for, every other way."""
     program = program_for(name, graph)
     by_edge = analyse(program).edge_obstacle is None
-    assert_all_equal(program, BATTERY[graph], [way for way in WAYS if by_edge or way.schedule == "vertex"])
+    ways = WAYS[READERS.index(name) % 2 :: 2] if graph == "skewed" else WAYS
+    assert_all_equal(program, BATTERY[graph], [way for way in ways if by_edge or way.schedule == "vertex"])
 
 
 @pytest.mark.parametrize("graph", ["skewed", "string_ids", "parallel_edges"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from turns import half_of
+from turns import in_turn
 
 pytest.importorskip("cuda.core", reason="needs cuda-core: pip install 'sigps[cuda-link]'")
 
@@ -64,17 +64,18 @@ def assert_ranks_agree(program: Vertex, sample: Sample, ways: list[Way]) -> None
 
 
 @pytest.mark.parametrize(
-    ("program", "graph"), half_of(PROGRAMS, [name for name in NAMES if name != "skewed"])
+    ("graph", "program", "way"),
+    in_turn([name for name in NAMES if name != "skewed"], PROGRAMS, WAYS, times=2),
+    ids=str,
 )
-def test_ranks_agree(program: type[Vertex], graph: str) -> None:
-    turn = PROGRAMS.index(program) + NAMES.index(graph)
-    assert_ranks_agree(program(), BATTERY[graph], [WAYS[turn // 2 % 4]])
+def test_ranks_agree(graph: str, program: type[Vertex], way: Way) -> None:
+    assert_ranks_agree(program(), BATTERY[graph], [way])
 
 
 @pytest.mark.slow
 @given(samples(), st.sampled_from(PROGRAMS), st.sampled_from(WAYS))
 @settings(
-    max_examples=25,
+    max_examples=10,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
     derandomize=True,
@@ -84,23 +85,35 @@ def test_random_graphs(sample: Sample, program: type[Vertex], way: Way) -> None:
 
 
 @pytest.mark.parametrize(
-    "program", [TriDN(), BiTriDN(), StreamDN(scans=3), DNGraphs(), EgoNet(source=7, hops=2)], ids=type
+    ("program", "way"),
+    in_turn([TriDN(), BiTriDN(), StreamDN(scans=3), DNGraphs(), EgoNet(source=7, hops=2)], WAYS[1:3]),
+    ids=str,
 )
-def test_dense_neighbourhoods(program: Vertex) -> None:
-    assert_ranks_agree(program, BATTERY["grid"], WAYS[1:3])
+def test_dense_neighbourhoods(program: Vertex, way: Way) -> None:
+    assert_ranks_agree(program, BATTERY["grid"], [way])
 
 
 def test_without_edge_states_neighbours_are_read_too() -> None:
-    assert_ranks_agree(Unasked(mode="triangles"), BATTERY["complete_5"], WAYS[1:])
-    assert_ranks_agree(Unasked(), BATTERY["complete_5"], WAYS[1:])
+    assert_ranks_agree(Unasked(mode="triangles"), BATTERY["complete_5"], WAYS[1:3])
+    assert_ranks_agree(Unasked(), BATTERY["complete_5"], WAYS[3:])
 
 
-@pytest.mark.parametrize("program", [EdgeTriangles, Waves, Mirrors, Returns])
-def test_from_device_to_device(program: type[Vertex], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("program", "name", "way"),
+    in_turn(
+        [EdgeTriangles, Waves, Mirrors, Returns],
+        ["complete_5", "hub_on_a_partition_border"],
+        WAYS[1:],
+        times=2,
+    ),
+    ids=str,
+)
+def test_from_device_to_device(
+    program: type[Vertex], name: str, way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where NCCL moves what crosses, no host has it."""
     host_gpu.use_host_as_gpu(monkeypatch, has_nccl=True)
-    for name in ("complete_5", "hub_on_a_partition_border"):
-        assert_ranks_agree(program(), BATTERY[name], WAYS[1:])
+    assert_ranks_agree(program(), BATTERY[name], [way])
 
 
 @pytest.mark.parametrize("program", [EdgeTriangles, Marks, Mirrors, Returns])
@@ -143,12 +156,11 @@ def test_a_vertex_whose_mail_overflows_writes_its_edges_once(monkeypatch: pytest
 # --- state logs ------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("first", "second"), LOGS)
-@pytest.mark.parametrize("program", [Marks, Returns, Mirrors])
+@pytest.mark.parametrize(("log", "program"), in_turn(LOGS, [Marks, Returns, Mirrors]))
 def test_a_run_goes_on_from_its_log(
-    program: type[Vertex], first: tuple[int, str], second: tuple[int, str], tmp_path: Path
+    log: tuple[tuple[int, str], tuple[int, str]], program: type[Vertex], tmp_path: Path
 ) -> None:
-    assert_goes_on(program, BATTERY["hub_on_a_partition_border"], first, second, tmp_path)
+    assert_goes_on(program, BATTERY["hub_on_a_partition_border"], *log, tmp_path)
 
 
 # --- memory ----------------------------------------------------------------

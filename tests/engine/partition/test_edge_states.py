@@ -30,7 +30,7 @@ from graphs import samples
 from hypothesis import given
 from hypothesis import strategies as st
 from thread_group import ThreadGroup
-from turns import half_of
+from turns import in_turn
 from ways import WAYS, Way, assert_all_equal, assert_same, results_of
 
 from sigps import (
@@ -60,14 +60,17 @@ SOME_WAYS = [
 ]
 
 
-@pytest.mark.parametrize(("program", "name"), half_of(PROGRAMS, [n for n in NAMES if n != "skewed"]))
-def test_all_ways_agree(program: type[Vertex], name: str) -> None:
+@pytest.mark.parametrize(("name", "program"), in_turn([n for n in NAMES if n != "skewed"], PROGRAMS), ids=str)
+def test_all_ways_agree(name: str, program: type[Vertex]) -> None:
     assert_all_equal(program(), BATTERY[name], SOME_WAYS)
 
 
-@pytest.mark.parametrize("program", [EdgeTriangles, Waves, Returns, Closeness, Loudest])
-def test_all_ways_agree_where_rows_are_long(program: type[Vertex]) -> None:
-    assert_all_equal(program(), BATTERY["skewed"], SOME_WAYS)
+@pytest.mark.parametrize(
+    ("program", "ways"),
+    in_turn([EdgeTriangles, Waves, Returns, Closeness, Loudest], [SOME_WAYS[1:4], SOME_WAYS[4:]]),
+)
+def test_all_ways_agree_where_rows_are_long(program: type[Vertex], ways: list[Way]) -> None:
+    assert_all_equal(program(), BATTERY["skewed"], ways)
 
 
 @RANDOM
@@ -202,8 +205,8 @@ def test_a_method_of_a_base_looks_at_neighbours() -> None:
 
 
 def test_what_is_not_asked_for_is_not_brought() -> None:
-    assert_all_equal(Unasked(), BATTERY["grid"], SOME_WAYS)
-    assert_all_equal(Unasked(mode="triangles"), BATTERY["grid"], SOME_WAYS)
+    assert_all_equal(Unasked(), BATTERY["grid"], SOME_WAYS[::2])
+    assert_all_equal(Unasked(mode="triangles"), BATTERY["grid"], SOME_WAYS[1::2])
 
 
 def test_a_zero_of_another_sign_crosses() -> None:

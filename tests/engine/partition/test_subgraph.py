@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from battery import BATTERY, NAMES, Sample
 from thread_group import ThreadGroup, run_ranks
+from turns import in_turn
 from ways import by_size
 
 from sigps import Graph, GraphError, run
@@ -44,8 +45,7 @@ def whole_edges(sample: Sample) -> Counter[tuple[int, int, float]]:
     return Counter(edges_of(lists, rows, rows))
 
 
-@pytest.mark.parametrize("size", [2, 3, 4])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "size"), in_turn(NAMES, [2, 4, 3]))
 def test_partitions_hold_every_vertex_and_edge_once_and_their_halos_meet(name: str, size: int) -> None:
     sample = BATTERY[name]
     expected = whole_edges(sample)

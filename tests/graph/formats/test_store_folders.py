@@ -9,6 +9,7 @@ import shutil
 import numpy as np
 import pytest
 from crafted_stores import change_array, change_header
+from turns import in_turn
 
 from sigps import run
 from sigps.apps import SSSP, WCC, PageRank
@@ -106,9 +107,8 @@ class TestRoundTrip:
 
 class TestRuns:
     @pytest.mark.parametrize(
-        "program", [PageRank(iterations=5), SSSP(source=0), WCC()], ids=lambda p: type(p).__name__
+        ("program", "size"), in_turn([PageRank(iterations=5), SSSP(source=0), WCC()], [1, 2]), ids=str
     )
-    @pytest.mark.parametrize("size", [1, 2])
     def test_streamed_runs_are_those_of_one_folder(self, run_ranks, store, graph, tmp_path, program, size):
         one = tmp_path / "one.sigps"
         order = OpenStore(store).header.packing.order
