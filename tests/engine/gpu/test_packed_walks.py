@@ -50,8 +50,7 @@ def test_programs_along_no_edges_need_no_page(
                     np.testing.assert_array_equal(np.asarray(found[field]), np.asarray(expected[field]))
 
 
-@pytest.mark.parametrize("room", [0, 100_000])
-@pytest.mark.parametrize("name", ["Flood", "FloodSum"])
+@pytest.mark.parametrize(("name", "room"), in_turn(["Flood", "FloodSum"], [100_000, 0]))
 def test_messages_that_the_gpu_has_no_memory_for_lie_on_its_host(
     name: str, room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
