@@ -142,7 +142,7 @@ def reads_lists(count: int) -> Vertex:
     ],
 )
 def test_what_is_not_refused_has_room(made: Any, has_peers: bool) -> None:
-    """In the forms that it may have, and not much more would have; links for sm_90 take what is declared, give or take 100 bytes."""
+    """And not much more would have; links for sm_90 take what is declared, give or take 100 bytes."""
     most = most_totals(analyse(made(1), "double"), has_peers=has_peers) // 8
     program = analyse(made(most), "double")
     assert most_totals(program, has_peers=has_peers) == bytes_of_totals(program)

@@ -74,9 +74,9 @@ CASES = [(name, *TARGETS[i % 2]) for i, name in enumerate(APPS_AND_SOME)]
 """The apps and every fourth of the other programs, for one of the targets in turn."""
 
 LINKED = [
-    *("PageRank", "BFS", "CDLP", "BiTriDN", "Blocks", "DNGraphs", "EgoNet", "FourCycles"),
-    *("LabelGroups", "LeidenRound", "LouvainRound", "MaximumFlow", "MinimumSpanningForest"),
-    *("Node2vecWalks", "SCC", "StreamDN", "postman"),
+    *("KHop", "CDLP", "BiTriDN", "Blocks", "DNGraphs", "FourCycles", "KCore", "LabelGroups"),
+    *("LeidenRound", "LouvainRound", "MaximumFlow", "MinimumSpanningForest"),
+    *("Node2vecWalks", "StreamDN", "postman"),
 ]
 """With any two switches of one of the others together."""
 

@@ -79,7 +79,7 @@ def test_one_graph_has_them_here_and_there(tmp_path: Path, monkeypatch: pytest.M
         assert_equal(run(program, stored, device="cuda", stream="always"), expected, stays)
 
 
-@pytest.mark.parametrize(("stays", "way"), in_turn(STAYS[::2], [("cuda", "forest"), ("cpu", "estimates")]))
+@pytest.mark.parametrize(("stays", "way"), in_turn(STAYS[::2], [("cuda", "forest"), ("cpu", "forest")]))
 def test_state_logs_go_on(
     way: tuple[str, str], stays: list[bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
