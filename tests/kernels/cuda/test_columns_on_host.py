@@ -56,8 +56,7 @@ def test_columns_are_unpacked_with_edges(
         assert found.stats[1].bytes_read == rows.num_bytes + sum(column.num_bytes for column in read)
 
 
-@pytest.mark.parametrize("direction", ["push", "pull"])
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize(("name", "direction"), in_turn(SEARCHES, ["push", "pull"]))
 def test_searches_go_both_ways(
     name: str, direction: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
