@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from battery import BATTERY
 from host_kernels import host_kernels
+from turns import in_turn, some_of
 
 from sigps import Graph, Param, Result, State, Vertex, generate, run
 from sigps.apps import SSSP, WCC
@@ -47,9 +48,11 @@ def drawn(weights: Any, seed: int, *, directed: bool, num_vertices: int = 150) -
 
 
 @pytest.mark.usefixtures("host_is_gpu")
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("weights", [range(1, 256), [0, 1], [1000, 70_000]], ids=str)
-@pytest.mark.parametrize("precision", ["single", "double"])
+@pytest.mark.parametrize(
+    ("weights", "precision", "seed"),
+    in_turn([range(1, 256), [0, 1], [1000, 70_000]], ["single", "double"], range(3), times=3),
+    ids=str,
+)
 def test_path_lengths(weights: Any, seed: int, precision: Any) -> None:
     graph = drawn(list(weights), seed, directed=seed % 2 == 0)
     source = int(graph.ids.to_oids(np.arange(1))[0])
@@ -79,9 +82,10 @@ class Lengths(Vertex, message=float):
 
 
 @pytest.mark.usefixtures("host_is_gpu")
-@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
-    "weights", [[0.1, 0.7, 1.3], [1e-17, 1.0, 3e5, 0.0], [0.1, 1e307], [5e-324, 1e-310]], ids=str
+    ("weights", "seed"),
+    in_turn([[0.1, 0.7, 1.3], [1e-17, 1.0, 3e5, 0.0], [0.1, 1e307], [5e-324, 1e-310]], range(3), times=2),
+    ids=str,
 )
 def test_lengths_with_real_weights(weights: list[float], seed: int) -> None:
     graph = drawn(weights, seed, directed=seed % 2 == 0)
@@ -101,8 +105,8 @@ def test_lengths_with_real_weights(weights: list[float], seed: int) -> None:
 def test_other_lengths_with_real_weights_go_by_supersteps(weights: list[float], precision: Any) -> None:
     graph = drawn(weights, 1, directed=True)
     if weights[0] < 0:  # without circles
-        ends = np.arange(400)
-        graph = Graph.from_edges(ends + 5, ends + 6, weights=np.resize(weights, 400))
+        ends = np.arange(80)
+        graph = Graph.from_edges(ends + 5, ends + 6, weights=np.resize(weights, 80))
     found, expected = (
         run(Lengths(source=5), graph, device=device, precision=precision) for device in ("cuda", "python")
     )
@@ -121,7 +125,7 @@ def test_other_lengths_go_by_supersteps(weights: list[float]) -> None:
 
 
 @pytest.mark.usefixtures("host_is_gpu")
-@pytest.mark.parametrize("name", [name for name in BATTERY if name != "empty"])
+@pytest.mark.parametrize("name", some_of([name for name in BATTERY if name != "empty"], 10))
 def test_battery(name: str) -> None:
     graph = BATTERY[name].build()
     source = graph.ids.to_oids(np.arange(1)).tolist()[0]

@@ -11,6 +11,7 @@ import pytest
 from host_gpu import use_host_as_gpu
 from packed_runs import on_ranks
 from thread_group import ThreadGroup, run_ranks
+from turns import in_turn
 from value_programs import VALUES
 
 import sigps
@@ -55,9 +56,10 @@ def test_room_is_for_all_that_cross_or_a_part() -> None:
     assert bytes_to_cross(analyse(VALUES["own"], "double"), 100, 10, 3) == 32 + 4 * 8
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize(
-    "program", [BFS(source=1), SSSP(source=1), PageRank(iterations=2)], ids=lambda p: type(p).__name__
+    ("program", "ranks"),
+    in_turn([BFS(source=1), SSSP(source=1), PageRank(iterations=2)], [2, 3]),
+    ids=lambda value: value if isinstance(value, int) else type(value).__name__,
 )
 def test_what_crosses_between_launches_takes_what_is_planned(
     program: sigps.Vertex, ranks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -25,6 +25,7 @@ from master_programs import (
     Vanished,
     Waves,
 )
+from turns import in_turn, some_of
 from ways import Way
 
 from sigps import Aggregator, Checkpoint, ComputeError, Graph, Shared, State, Vertex, run
@@ -76,7 +77,7 @@ def assert_equal(found: Any, judge: Any) -> None:
         assert found[name].tolist() == judge[name].tolist(), name
 
 
-@pytest.mark.parametrize("program", [*APPS, *MASTERS, *PHASES], ids=named)
+@pytest.mark.parametrize("program", [*some_of(APPS, 2), *MASTERS, *PHASES], ids=named)
 def test_a_lease_goes_on_without_the_host(program: Vertex, launches: list[int]) -> None:
     graph = BATTERY["skewed"].build()
     found = run(program, graph, device="cuda")
@@ -90,12 +91,13 @@ def test_a_lease_goes_on_without_the_host(program: Vertex, launches: list[int]) 
 def test_a_run_goes_on_in_the_middle(program: Vertex, launches: list[int], tmp_path: Path) -> None:
     graph = BATTERY["skewed"].build()
     whole = run(program, graph, device="python")
-    for stop in sorted({1, whole.supersteps - 1} & set(range(1, whole.supersteps))):
-        for first, second in (("cuda", "cuda"), ("cuda", "python"), ("python", "cuda")):
-            folder = tmp_path / f"{first} {second} {stop}"
-            saved: dict[str, Any] = {"checkpoint": Checkpoint(folder, every=1)}
-            run(program, graph, device=first, max_supersteps=stop, **saved)  # type: ignore[arg-type]
-            assert_equal(run(program, graph, device=second, resume=True, **saved), whole)  # type: ignore[arg-type]
+    stops = sorted({1, whole.supersteps - 1} & set(range(1, whole.supersteps)))
+    devices = ("cuda", "cuda"), ("cuda", "python"), ("python", "cuda")
+    for stop, first, second in ((stop, *pair) for pair, stop in in_turn(devices, stops)):
+        folder = tmp_path / f"{first} {second} {stop}"
+        saved: dict[str, Any] = {"checkpoint": Checkpoint(folder, every=1)}
+        run(program, graph, device=first, max_supersteps=stop, **saved)
+        assert_equal(run(program, graph, device=second, resume=True, **saved), whole)
 
 
 class Counts(Vertex):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from battery import BATTERY
 from packed_runs import SEARCHES, on_ranks
+from turns import in_turn
 
 import sigps
 from sigps.apps import BFS, SSSP, PageRank
@@ -23,12 +24,10 @@ from sigps.graph.packing.page_files import PageFile
 from sigps.graph.packing.unpacker import PackedRows
 
 
-@pytest.mark.parametrize("order", ["given", "degree"])
-@pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize(
-    "program",
-    [PageRank(iterations=4), BFS(source=0), SSSP(source=0)],
-    ids=lambda program: type(program).__name__,
+    ("program", "ranks", "order"),
+    in_turn([PageRank(iterations=4), BFS(source=0), SSSP(source=0)], [1, 2], ["given", "degree"], times=2),
+    ids=lambda value: str(value) if isinstance(value, (int, str)) else type(value).__name__,
 )
 def test_pages_that_the_host_may_not_hold_come_from_disk(
     program: sigps.Vertex, ranks: int, order: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

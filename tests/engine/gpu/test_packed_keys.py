@@ -41,15 +41,30 @@ def weighted(graph: sigps.Graph, *, directed: bool = False) -> sigps.Graph:
     return sigps.Graph.from_edges(*ends, weights=weights, directed=directed)
 
 
-@pytest.mark.parametrize(("name", "order"), in_turn(PROGRAMS, ["given", "degree"]))
+@pytest.mark.parametrize(
+    ("name", "way"),
+    in_turn(
+        PROGRAMS,
+        [
+            ("given", [(1, {}), (2, {})]),
+            ("degree", [(1, {"transfer": "bulk"}), (3, {})]),
+            ("given", [(1, {"host_memory": "3KB"}), (3, {})]),
+            ("degree", [(1, {}), (2, {})]),
+        ],
+    ),
+)
 def test_messages_by_key_are_those_of_the_interpreter(
-    name: str, order: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    way: tuple[Any, list[tuple[int, dict[str, Any]]]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    order, several = way
     made = weighted(BATTERY["skewed"].build())
     save_packed(made, tmp_path / "store", order=order, page_arcs=8)
     expected = sigps.run(PROGRAMS[name], sigps.load(tmp_path / "store"), device="python")
     host_gpu.use_host_as_gpu(monkeypatch)
-    for ranks, more in ((1, {}), (1, {"transfer": "bulk"}), (1, {"host_memory": "3KB"}), (2, {}), (3, {})):
+    for ranks, more in several:
         options: dict[str, Any] = {"stream": "always"} | more
         found = on_ranks(ranks, PROGRAMS[name], tmp_path / "store", **options)
         assert sum(s.bytes_read for s in found.stats) > 0

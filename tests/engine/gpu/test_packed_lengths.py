@@ -11,6 +11,7 @@ import host_gpu
 import numpy as np
 import pytest
 from host_kernels import host_kernels
+from turns import in_turn
 
 import sigps
 from sigps import Graph, Param, State, Vertex, VertexId
@@ -74,34 +75,38 @@ class Lengths(Vertex, message=float):
 
 @pytest.mark.usefixtures("host_is_gpu")
 @pytest.mark.parametrize(
-    ("page_arcs", "order", "weights"),
-    [
-        *((16, "given", [0, 1]), (16, "degree", [1000, 70_000])),
-        *((300, "degree", range(1, 256)), (1 << 18, "given", [1000, 70_000])),
-    ],
+    ("case", "made"),
+    in_turn(
+        [
+            *((16, "given", [0, 1]), (16, "degree", [1000, 70_000])),
+            *((300, "degree", range(1, 256)), (1 << 18, "given", [1000, 70_000])),
+        ],
+        [SSSP, Lengths],
+    ),
     ids=str,
 )
-def test_lengths_and_parents(weights: Any, page_arcs: int, order: Any, tmp_path: Path) -> None:
+def test_lengths_and_parents(case: tuple[int, Any, Any], made: type[Vertex], tmp_path: Path) -> None:
+    page_arcs, order, weights = case
     graph = of_store(drawn(list(weights), page_arcs), tmp_path / "store", page_arcs=page_arcs, order=order)
     source = int(graph.ids.to_oids(np.arange(1))[0])
-    for program in (SSSP(source=source), Lengths(source=source)):
-        expected = sigps.run(program, graph, device="python")
-        with pytest.raises(DeviceError) as refusal:
-            sigps.run(program, graph, device="cuda", stream="always", device_memory="1KB")
-        needed = re.search(r"needs ([\d,]+)", str(refusal.value))
-        assert needed is not None
-        assert graph.packed is not None
-        half = int(needed[1].replace(",", "")) + graph.packed.rows.num_bytes
-        bytes_read = []
-        for limits in ({}, {"device_memory": half}, {"device_memory": "1GB"}):
-            stored = sigps.load(tmp_path / "store")
-            found = sigps.run(program, stored, device="cuda", stream="always", asynchronous=True, **limits)
-            assert was_at_once(found)
-            for field in expected.fields:
-                assert found[field].tolist() == expected[field].tolist()
-            bytes_read.append(found.stats[-1].bytes_read)
-        assert bytes_read[0] > bytes_read[2] == 0
-        assert page_arcs > 300 or bytes_read[0] > bytes_read[1] > 0
+    program = made(source=source)
+    expected = sigps.run(program, graph, device="python")
+    with pytest.raises(DeviceError) as refusal:
+        sigps.run(program, graph, device="cuda", stream="always", device_memory="1KB")
+    needed = re.search(r"needs ([\d,]+)", str(refusal.value))
+    assert needed is not None
+    assert graph.packed is not None
+    half = int(needed[1].replace(",", "")) + graph.packed.rows.num_bytes
+    bytes_read = []
+    for limits in ({}, {"device_memory": half}, {"device_memory": "1GB"}):
+        stored = sigps.load(tmp_path / "store")
+        found = sigps.run(program, stored, device="cuda", stream="always", asynchronous=True, **limits)
+        assert was_at_once(found)
+        for field in expected.fields:
+            assert found[field].tolist() == expected[field].tolist()
+        bytes_read.append(found.stats[-1].bytes_read)
+    assert bytes_read[0] > bytes_read[2] == 0
+    assert page_arcs > 300 or bytes_read[0] > bytes_read[1] > 0
 
 
 @pytest.mark.usefixtures("by_itself")
@@ -167,9 +172,12 @@ def test_a_mesh_goes_by_supersteps(tmp_path: Path, monkeypatch: Any) -> None:
     assert was_at_once(found)
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 @pytest.mark.parametrize(
-    "types", [("float32", "float32", "int32", "int32"), ("float64", "int64", "int64", "int64")], ids=str
+    ("types", "arch"),
+    in_turn(
+        [("float32", "float32", "int32", "int32"), ("float64", "int64", "int64", "int64")], ["sm_80", "sm_90"]
+    ),
+    ids=str,
 )
 def test_it_links(types: Any, arch: str) -> None:
     assert b"send_pages" in link_kernel("packed_lengths", arch, page_path_macros(*types))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from column_programs import COLUMNS
-from kernel_compiling import assert_compiles
+from kernel_compiling import assert_compiles, shared_bytes
 from keyed_programs import KEYED
 from value_programs import VALUES
 from walk_programs import WALKS
@@ -74,7 +74,7 @@ def test_kernels_over_packed_edges_link() -> None:
     programs = [analyse(program, "double") for program in made]
     form = programs[1].priority_form
     assert form is not None
-    linked = programs[-3:-2]  # all of shared memory; the others are compiled
+    linked = programs[1:2]  # the others are compiled
     for program in (*programs, form):
         compiled = compile_for_cuda(program, {"weight": np.dtype(np.uint8)}, narrow_ids=True, arch="sm_90")
         packing = Packing.PULLED if program in (programs[0], *programs[-2:]) else Packing.PUSHED
@@ -123,7 +123,7 @@ def test_kernels_over_packed_edges_of_peers_compile() -> None:
 def test_kernels_that_walk_packed_edges_link() -> None:
     """Of direct messages that are listed, sorted or combined, of records, and of programs that send nothing."""
     forms: list[tuple[sigps.Vertex, Packing, dict[str, str], bool]] = [
-        (WALKS["lists"], Packing.PULLED, {}, True),
+        (WALKS["lists"], Packing.PULLED, {}, False),
         (WALKS["sorted"], Packing.PULLED, FED, False),
         (WALKS["weights"], Packing.PART, FED, False),
         (Walked(), Packing.PART, PEERS | FED, True),
@@ -145,7 +145,7 @@ def test_kernels_that_walk_packed_edges_link() -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda.core is not installed")
 @pytest.mark.parametrize(
-    ("name", "linked"), [("vectors", {}), ("overflow", FED), ("estimates", None), ("forest", None)]
+    ("name", "linked"), [("overflow", FED), ("vectors", None), ("estimates", None), ("forest", None)]
 )
 def test_kernels_that_keep_values_beside_packed_edges_link(name: str, linked: dict[str, str] | None) -> None:
     """Or compile, with pages in memory and through a ring, on one rank and on several."""
@@ -182,8 +182,8 @@ class Priced(sigps.Vertex, message=sigps.Vector[float, 8]):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda.core is not installed")
-def test_kernels_that_read_several_columns_link() -> None:
-    """Of rows in place all of shared memory; and seven columns of whole pages, listed or walked."""
+def test_kernels_that_read_several_columns_have_room() -> None:
+    """Of rows in place, which take most of shared memory; and seven columns of whole pages, listed or walked."""
     forms: list[tuple[sigps.Vertex, Packing, dict[str, str], bool]] = [
         (Priced(), Packing.PUSHED_PART, PEERS, True),
         (COLUMNS["every"], Packing.PART, PEERS | FED, False),
@@ -199,11 +199,10 @@ def test_kernels_that_read_several_columns_link() -> None:
         "far": np.dtype(np.int64),
         "price": np.dtype(np.uint8),
     }
-    for program, packing, more, links in forms:
+    for program, packing, more, takes_most in forms:
         analysed = analyse(program, "double")
         compiled = compile_for_cuda(analysed, types, narrow_ids=True, arch="sm_90")
         macros = WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | packing.macros(compiled, has_heads=True)
-        if links:
-            assert b"run_lease" in link(compiled, "lease", "sm_90", macros | more)
-        else:
-            assert_compiles(compiled, "lease", "sm_90", macros | more)
+        assert_compiles(compiled, "lease", "sm_90", macros | more)
+        if takes_most:  # links for sm_90 take what is declared, give or take 100 bytes
+            assert 40_000 < shared_bytes(compiled, "lease", macros | more) <= 49_152 - 256

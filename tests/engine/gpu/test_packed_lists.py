@@ -13,6 +13,7 @@ import pytest
 from battery import BATTERY
 from keyed_programs import KEYED
 from packed_runs import on_ranks
+from turns import in_turn
 
 import sigps
 from sigps.apps import LabelPropagation, LeidenRound
@@ -35,17 +36,31 @@ def listed_program(name: str, graph: sigps.Graph) -> sigps.Vertex:
     return given if isinstance(given, sigps.Vertex) else given(int(np.asarray(graph.ids)[0]))
 
 
-@pytest.mark.parametrize("order", ["given", "degree"])
-@pytest.mark.parametrize("name", LISTED)
+@pytest.mark.parametrize(
+    ("name", "way"),
+    in_turn(
+        LISTED,
+        [
+            ("given", [(1, {}), (2, {})]),
+            ("degree", [(1, {"transfer": "bulk"}), (2, {})]),
+            ("given", [(1, {"host_memory": "2KB"}), (2, {})]),
+            ("degree", [(1, {}), (1, {"host_memory": "2KB"})]),
+        ],
+    ),
+)
 def test_listed_messages_are_those_of_the_interpreter(
-    name: str, order: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    way: tuple[Any, list[tuple[int, dict[str, Any]]]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    order, several = way
     made = BATTERY["skewed"].build().undirected(simple=True)
     save_packed(made, tmp_path / "store", order=order, page_arcs=8)
     program = listed_program(name, made)
     expected = sigps.run(program, sigps.load(tmp_path / "store"), device="python", max_supersteps=6)
     host_gpu.use_host_as_gpu(monkeypatch)
-    for ranks, more in ((1, {}), (1, {"transfer": "bulk"}), (1, {"host_memory": "2KB"}), (2, {})):
+    for ranks, more in several:
         options: dict[str, Any] = {"stream": "always", "max_supersteps": 6} | more
         found = on_ranks(ranks, program, tmp_path / "store", **options)
         assert sum(s.bytes_read for s in found.stats) > 0

@@ -9,6 +9,7 @@ import host_gpu
 import numpy as np
 import pytest
 from packed_runs import directed_graph, on_ranks
+from turns import in_turn
 
 import sigps
 from sigps.apps import BFS, SSSP
@@ -20,8 +21,11 @@ from sigps.job import streaming
 DIRECTED = [BFS(source=0), SSSP(source=0)]
 
 
-@pytest.mark.parametrize("order", ["given", "degree"])
-@pytest.mark.parametrize("program", DIRECTED, ids=lambda program: type(program).__name__)
+@pytest.mark.parametrize(
+    ("program", "order"),
+    in_turn(DIRECTED, ["given", "degree"]),
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
 def test_searches_of_directed_graphs_stay_packed(
     program: sigps.Vertex, order: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

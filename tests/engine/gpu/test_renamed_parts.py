@@ -14,6 +14,7 @@ import host_gpu
 from battery import BATTERY
 from equality_programs import program_for
 from thread_group import ThreadGroup, run_ranks
+from turns import in_turn
 from ways import assert_same
 
 from sigps import Checkpoint, Result, run
@@ -41,15 +42,18 @@ class Renamed(Numbering):
         Renamed.renamed += 1
 
 
-@pytest.fixture(params=[True, False], ids=["nccl", "by host"])
-def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    host_gpu.use_host_as_gpu(monkeypatch, has_nccl=request.param)
+@pytest.fixture
+def transport(has_nccl: bool, monkeypatch: pytest.MonkeyPatch) -> str:
+    host_gpu.use_host_as_gpu(monkeypatch, has_nccl=has_nccl)
     monkeypatch.setattr(gpu_graph, "Numbering", Renamed)
     monkeypatch.setattr(Renamed, "renamed", 0)
-    return "nccl" if request.param else "auto"
+    return "nccl" if has_nccl else "auto"
 
 
-@pytest.mark.parametrize("name", ["pagerank", "bfs", "wcc", "coreness", "sssp", "totals", "jump", "market"])
+@pytest.mark.parametrize(
+    ("name", "has_nccl"),
+    in_turn(["pagerank", "bfs", "wcc", "coreness", "sssp", "totals", "jump", "market"], [False, True]),
+)
 def test_ranks_give_the_interpreters_results(name: str, transport: str) -> None:
     program, sample = program_for(name, "skewed"), BATTERY["skewed"]
     how: dict[str, Any] = {"device": "cuda", "partitioner": "hash", "transport": transport}
@@ -63,7 +67,7 @@ def test_ranks_give_the_interpreters_results(name: str, transport: str) -> None:
     assert_same(results[0], judge, exact=False, only_better=analyse(program).monotone is not None)
 
 
-@pytest.mark.parametrize("name", ["pagerank", "bfs", "market"])
+@pytest.mark.parametrize(("name", "has_nccl"), in_turn(["pagerank", "bfs", "market"], [True, False]))
 def test_logs_go_on(name: str, transport: str, tmp_path: Path) -> None:
     program, sample = program_for(name, "skewed"), BATTERY["skewed"]
     log = Checkpoint(tmp_path, every=1)

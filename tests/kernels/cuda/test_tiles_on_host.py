@@ -268,7 +268,7 @@ def test_edges_in_tiles_have_their_values(
 
 
 @pytest.mark.parametrize("sender_filter", [ALL_BRING, SOME_SENT])
-@pytest.mark.parametrize(("num_words", "has_columns"), [(1, False), (4, False), (4, True)])
+@pytest.mark.parametrize(("num_words", "has_columns"), [(1, False), (4, True)])
 @pytest.mark.parametrize("shortest", [3, 5, 40])
 def test_short_pairs_stay_in_rows(
     shortest: int, num_words: int, has_columns: bool, sender_filter: int, monkeypatch: pytest.MonkeyPatch

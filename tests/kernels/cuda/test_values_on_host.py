@@ -44,9 +44,11 @@ def assert_equal(found: Result, expected: Result, what: Any) -> None:
     assert found.supersteps == expected.supersteps
 
 
-@pytest.mark.parametrize(("name", "page_arcs"), in_turn(VALUES, [24, 1 << 12]))
+@pytest.mark.parametrize(
+    ("name", "page_arcs", "several"), in_turn(VALUES, [24, 1 << 12], [STAYS[::2], STAYS[1:2]])
+)
 def test_values_lie_on_the_device_or_the_host(
-    name: str, page_arcs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, page_arcs: int, several: list[list[bool]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program, stored = VALUES[name], sigps.load(store(tmp_path, page_arcs))
     assert stored.packed is not None
@@ -55,7 +57,7 @@ def test_values_lie_on_the_device_or_the_host(
     expected = run(program, stored, device="python", max_supersteps=30)
     use_host_as_gpu(monkeypatch)
     launched = run_leases_by_their_text(monkeypatch, blocks=3 if page_arcs == 24 else 1)
-    for stays in STAYS:
+    for stays in several:
         monkeypatch.setattr(placement, "_stays", lambda wanted, room, stays=stays: stays)
         launched.clear()
         stored = sigps.load(tmp_path / "store")
@@ -77,29 +79,33 @@ def test_one_graph_has_them_here_and_there(tmp_path: Path, monkeypatch: pytest.M
         assert_equal(run(program, stored, device="cuda", stream="always"), expected, stays)
 
 
-@pytest.mark.parametrize(("stays", "first"), in_turn(STAYS[::2], ["cuda", "cpu"]))
+@pytest.mark.parametrize(("stays", "way"), in_turn(STAYS[::2], [("cuda", "forest"), ("cpu", "forest")]))
 def test_state_logs_go_on(
-    first: str, stays: list[bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    way: tuple[str, str], stays: list[bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored = sigps.load(store(tmp_path, 24))
-    expected = {name: run(VALUES[name], stored, device="python") for name in ("estimates", "forest")}
+    (first, name), stored = way, sigps.load(store(tmp_path, 24))
+    expected = run(VALUES[name], stored, device="python")
     use_host_as_gpu(monkeypatch)
     run_leases_by_their_text(monkeypatch, blocks=2)
     monkeypatch.setattr(placement, "_stays", lambda wanted, room: stays)
-    for name, judge in expected.items():
-        log = Checkpoint(str(tmp_path / name), every=2)
-        other = "cpu" if first == "cuda" else "cuda"
-        for stop, device in ((5, first), (9, other), (None, first)):
-            options: dict[str, Any] = {"max_supersteps": stop, "checkpoint": log, "resume": True}
-            found = run(VALUES[name], stored, device=device, stream="always", **options)
-        assert_equal(found, judge, name)
+    log = Checkpoint(str(tmp_path / name), every=2)
+    other = "cpu" if first == "cuda" else "cuda"
+    for stop, device in ((5, first), (9, other), (None, first)):
+        options: dict[str, Any] = {"max_supersteps": stop, "checkpoint": log, "resume": True}
+        found = run(VALUES[name], stored, device=device, stream="always", **options)
+    assert_equal(found, expected, name)
 
 
 @pytest.mark.parametrize(
-    ("name", "way"), in_turn(VALUES, [(2, False, STAYS[0]), (3, True, STAYS[1]), (2, True, STAYS[2])])
+    ("name", "room", "way"),
+    in_turn(
+        VALUES,
+        [60, crossing_plan._LEAST_ENTRIES],
+        [(2, False, STAYS[0]), (3, True, STAYS[1]), (2, True, STAYS[2])],
+    ),
 )
 def test_ranks_keep_values_on_edges_of_their_own_pages(
-    name: str, way: tuple[int, bool, list[bool]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, room: int, way: tuple[int, bool, list[bool]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program, folder, (ranks, has_nccl, stays) = VALUES[name], store(tmp_path, 24), way
     expected = run(program, sigps.load(folder), device="python", max_supersteps=30)
@@ -113,20 +119,16 @@ def test_ranks_keep_values_on_edges_of_their_own_pages(
         return list_pieces(self, first)
 
     monkeypatch.setattr(CrossingValues, "_listed_from", counted)
-    for room in (crossing_plan._LEAST_ENTRIES, 60):
-        monkeypatch.setattr(crossing_plan, "_LEAST_ENTRIES", room)
-        launched.clear()
-        pieces.clear()
-        found = on_ranks(ranks, program, folder, stream="always", max_supersteps=30)
-        assert len(launched) >= ranks
-        assert_equal(found, expected, (way, room))
-        assert found.stats[0].bytes_read > 0
-    assert not pieces or len(pieces) > ranks * len(
-        found.stats
-    )  # of a superstep's values some in later pieces
+    monkeypatch.setattr(crossing_plan, "_LEAST_ENTRIES", room)
+    found = on_ranks(ranks, program, folder, stream="always", max_supersteps=30)
+    assert len(launched) >= ranks
+    assert_equal(found, expected, (way, room))
+    assert found.stats[0].bytes_read > 0
+    if pieces and room == 60:  # of a superstep's values some in later pieces
+        assert len(pieces) > ranks * len(found.stats)
 
 
-@pytest.mark.parametrize(("name", "stays"), in_turn(["estimates", "forest"], STAYS[::2]))
+@pytest.mark.parametrize(("name", "stays"), [("forest", stays) for stays in STAYS[::2]])
 def test_logs_of_ranks_go_on(
     name: str, stays: list[bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
