@@ -96,7 +96,9 @@ def arguments() -> argparse.Namespace:
     )
     options.add_argument("--kept", type=float, nargs="+", default=[0, 0.125, 0.5], help="shares")
     options.add_argument("--kept-of-searches", type=float, nargs="+", help="of these; all by default")
-    options.add_argument("--ways", nargs="+", default=WAYS, choices=[*WAYS, BY_SUPERSTEPS], help="of searches")
+    options.add_argument(
+        "--ways", nargs="+", default=WAYS, choices=[*WAYS, BY_SUPERSTEPS], help="of searches"
+    )
     options.add_argument("--repeats", type=int, default=5)
     options.add_argument("--folder", help="where stores are written")
     options.add_argument("--output", type=Path, help="the JSON file")
