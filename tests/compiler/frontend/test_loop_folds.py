@@ -49,7 +49,11 @@ def test_where_order_matters_messages_are_listed(name: str) -> None:
     assert "line " in derived.obstacles[0]
 
 
-@pytest.mark.parametrize(("name", "make", "way"), in_turn(FOLDS, [graph_with_ties, kite], WAYS), ids=str)
+@pytest.mark.parametrize(
+    ("name", "make", "way"),
+    in_turn(FOLDS, [graph_with_ties, kite], WAYS),
+    ids=lambda value: None if callable(value) else str(value),
+)
 def test_every_way_is_the_loop(name: str, make: Any, way: dict[str, Any]) -> None:
     program, graph = loop_program(name), make()
     judge = run(program, graph, device="python")
