@@ -41,7 +41,7 @@ WAYS: list[tuple[int, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(
-    ("name", "ways", "graph"), in_turn(PROGRAMS, [WAYS[::3], WAYS[1::3], WAYS[2::3]], NAMES, times=2)
+    ("name", "ways", "graph"), in_turn(PROGRAMS, [WAYS[::3], WAYS[1::3], WAYS[2::3]], NAMES)
 )
 def test_every_way_leaves_the_same_bits(
     name: str, ways: list[tuple[int, dict[str, Any]]], graph: str

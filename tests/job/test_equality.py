@@ -35,7 +35,7 @@ def ways_for(program: str, graph: str) -> list[Way]:
 SLOW_TO_JUDGE = {"largest_of_each": 4, "census": 3, "pagerank_tolerance": 4}
 """Of programs that take the interpreter seconds: so many ways on the richest graph."""
 
-CELLS = some_of(half_of([*PROGRAMS], [name for name in NAMES if name != "skewed"]), 112)
+CELLS = some_of(half_of([*PROGRAMS], [name for name in NAMES if name != "skewed"]), 84)
 
 
 @pytest.mark.parametrize(("program", "graph"), [*CELLS, *((program, "skewed") for program in PROGRAMS)])
