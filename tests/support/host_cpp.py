@@ -191,6 +191,7 @@ def _standard_headers(command: Sequence[str], text: str) -> list[str]:
 
 
 _MANY = 8
+"""Headers, fewer of which take no time."""
 
 
 @contextlib.contextmanager
