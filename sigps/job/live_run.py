@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sigps.errors import DeviceError
 from sigps.graph.graph import Graph
 from sigps.graph.ids import Ids
-from sigps.graph.versions.batch import Changes, as_changes
+from sigps.graph.versions.batch import Changes, LaterChanges, as_changes
 from sigps.graph.versions.row_changes import distinct
 from sigps.job.changed_ids import LaterIds, UnreadIds
 from sigps.job.guard import Affected, Guard, allowance, refusal
@@ -157,6 +157,8 @@ class LiveRun:
         from sigps.graph.later import LaterGraph
 
         types = like.column_types()
+        if (taken := self._taken(batch, types)) is not None:
+            return LaterGraph.after(before, *taken)
         new = as_changes(batch.inserts, "inserts", types, casts=False)
         old = as_changes(batch.deletes, "deletes", types)
         if old.columns:
@@ -167,6 +169,35 @@ class LiveRun:
             if self._inserts.sources.size < new.size:
                 return None
         return LaterGraph.after(before, *kept)
+
+    def _taken(self, batch: Updates, types: Mapping[str, np.dtype[Any]]) -> tuple[Changes, Changes] | None:
+        """Take a batch that lies in the memory of the GPU; return edges for the host, which come when they are read.
+
+        Returns None of others, and of what the host is to look at.
+        """
+        from sigps.device.transfers import bring
+
+        ids = self._graph.ids
+        assert self._finder is not None
+        if not ids.is_identity:
+            return None
+        taken = self._finder.taken(batch.inserts, batch.deletes, types, ids.num_vertices)
+        if taken is None:
+            return None
+        new, old, columns = taken
+        self._inserts, self._deletes, self._to_copy = new, old, []
+
+        def on_host(array: Any) -> NDArray[Any]:
+            return array if type(array) is np.ndarray else bring(array, array.dtype)
+
+        def brought(edges: EdgeChanges, columns: Mapping[str, Any]) -> Changes:
+            ends = on_host(edges.sources), on_host(edges.targets)
+            return Changes(*ends, {name: on_host(values) for name, values in columns.items()})
+
+        return (
+            LaterChanges(new.sources.size, lambda: brought(new, columns)),
+            LaterChanges(old.sources.size, lambda: brought(old, {})),
+        )
 
     def _staged(
         self, new: Changes, old: Changes, types: Mapping[str, np.dtype[Any]]

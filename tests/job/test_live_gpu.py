@@ -25,6 +25,7 @@ from sigps.engine.gpu import components, edited_rows, following, live, path_leng
 from sigps.errors import DeviceError, GraphError
 from sigps.graph.later import LaterGraph
 from sigps.job import guard
+from sigps.job import live_run as live_run_module
 from sigps.job.live_run import live_run
 
 
@@ -274,6 +275,77 @@ def test_batches_that_threads_share_are_checked_and_kept(at: int, monkeypatch: A
             expected = sigps.run(SSSP(source=0), graph, device="cpu")
             assert result["distance"].tolist() == expected["distance"].tolist()
         assert stream.graph.to_arrow().to_pydict() == graph.to_arrow().to_pydict()
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+@pytest.mark.parametrize(("kind", "weights"), in_turn([SSSP, WCC, BFS], ["int64", "float64", None]))
+def test_batches_in_the_memory_of_the_gpu_stay_there(
+    kind: Any, weights: str | None, monkeypatch: Any
+) -> None:
+    batches_stay_on_the_gpu(kind, weights, 60, monkeypatch)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("weights", ["int64", "float64", None])
+@pytest.mark.parametrize("kind", [SSSP, WCC, BFS])
+def test_batches_in_the_memory_of_a_gpu_stay_there(kind: Any, weights: str | None, monkeypatch: Any) -> None:
+    batches_stay_on_the_gpu(kind, weights, 20_000, monkeypatch)
+
+
+def batches_stay_on_the_gpu(kind: Any, weights: str | None, num_vertices: int, monkeypatch: Any) -> None:
+    """Give batches as CuPy arrays: the host reads none, but those that it is to refuse, or to look at."""
+    import cupy
+
+    seen: list[Any] = []
+    read = live_run_module.as_changes
+    monkeypatch.setattr(
+        live_run_module, "as_changes", lambda *of, **o: (seen.append(of[1]), read(*of, **o))[1]
+    )
+    draw, n = np.random.default_rng(23), num_vertices
+    program = WCC() if kind is WCC else kind(source=0)
+    field = {WCC: "component", SSSP: "distance", BFS: "level"}[kind]
+
+    def drawn_edges(size: int) -> list[Any]:
+        numbers = [] if weights is None else [draw.integers(1, 9, size).astype(weights)]
+        return [*draw.integers(0, n, (2, size)), *numbers]
+
+    def on_gpu(edges: list[Any], ids: str) -> tuple[Any, ...]:
+        return tuple(cupy.asarray(end.astype(ids)) for end in edges[:2]) + tuple(map(cupy.asarray, edges[2:]))
+
+    edges = drawn_edges(2 * n)
+    graph = Graph.from_edges(*edges, vertices=range(n), directed=False)
+    with sigps.stream(program, graph, device="cuda", guard="incremental", asynchronous=False) as stream:
+        for ids in ("int64", "int32", "uint32", "uint64"):
+            new, gone = drawn_edges(n // 2), drawn_edges(n // 3)[:2]
+            gone = [np.concatenate([end[: n // 3], of]) for end, of in zip(edges, gone, strict=False)]
+            edges = new
+            which = {"int32": "inserts", "uint32": "deletes"}.get(ids, "both")
+            given = None if which == "deletes" else on_gpu(new, ids)
+            deleted = None if which == "inserts" else on_gpu(gone, ids)
+            result = stream.apply(inserts=given, deletes=deleted)
+            assert not seen
+            for part in (*(given or ()), *(deleted or ())):
+                part[:] = part[0]  # nobody reads them any more
+            graph = graph.apply(
+                None if which == "deletes" else tuple(new), None if which == "inserts" else tuple(gone)
+            )
+            expected = sigps.run(program, graph, device="cpu")
+            assert result[field].tolist() == expected[field].tolist()
+            assert result.path == "incremental"
+        assert stream.graph.to_arrow().to_pydict() == graph.to_arrow().to_pydict()
+        if weights == "int64":
+            new = [*drawn_edges(20)[:2], np.full(20, 0.5)]
+            with pytest.raises(GraphError, match=r"weight\[0\] is 0.5"):
+                stream.apply(inserts=on_gpu(new, "int64"))
+        seen.clear()
+        new = drawn_edges(20)
+        result = stream.apply(inserts=(cupy.asarray(new[0]), *new[1:]))  # of which some are on the host
+        assert seen == ["inserts", "deletes"]
+        graph = graph.apply(tuple(new))
+        assert result[field].tolist() == sigps.run(program, graph, device="cpu")[field].tolist()
+        new[0][7] = -1  # which becomes a vertex
+        result, graph = stream.apply(inserts=on_gpu(new, "int64")), graph.apply(tuple(new))
+        assert result[field].tolist() == sigps.run(program, graph, device="cpu")[field].tolist()
 
 
 def rows_are_those_built_anew(

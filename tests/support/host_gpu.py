@@ -115,10 +115,14 @@ def _check(*values: Any) -> None:
             raise TypeError("an array of the host where one of the device belongs")
 
 
+class _Device(contextlib.nullcontext[None]):
+    id = 0
+
+
 class Array(np.ndarray[Any, Any]):
     """An array of the device."""
 
-    device = contextlib.nullcontext()
+    device = _Device()
 
     def __new__(cls, shape: Any, dtype: Any = float, memptr: Any = None) -> Array:
         if memptr is None:

@@ -190,7 +190,9 @@ def _compiled(parts: Sequence[str], macros: Mapping[str, Any]) -> bytes:
     return compiled({"kernels.cpp": "\n".join(parts)}, "-std=c++20", "-O1", "-w", *defines)
 
 
-_TAKEN = r'#include "((?:packed_rows|rmat|changing_rows|trimming|live|arrivals|meeting|trees).cuh)"'
+_TAKEN = (
+    r'#include "((?:packed_rows|rmat|changing_rows|given_edges|trimming|live|arrivals|meeting|trees).cuh)"'
+)
 
 
 def _included(file: str) -> list[str]:

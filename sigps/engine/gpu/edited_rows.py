@@ -307,6 +307,11 @@ class BatchMemory:
             scratch += [((side, "places"), None, 8 * most), ((side, "parts"), None, 8 * most_parts)]
             scratch += [((side, "slots"), None, 16 * most), ((side, "wanted"), None, 4 * num_deletes)]
         parts = [part for part in parts if part[-2].size]
+        self._there = [values for *_, values, _ in parts if isinstance(values, cupy.ndarray)]
+        for *notes, values, _ in parts:
+            if isinstance(values, cupy.ndarray):
+                _note(notes, values.data.ptr)
+        parts = [part for part in parts if not isinstance(part[-2], cupy.ndarray)]
         pinned = self._in_pinned([(values.size, kind) for *_, values, kind in parts])
         size, placed, unsent = _COUNTS.itemsize, [], []
         for (at, place), (*notes, values, kind) in zip(pinned, parts, strict=True):
@@ -324,8 +329,7 @@ class BatchMemory:
             self._on_device = cupy.empty(max(size + size // 2, 1 << 16), dtype=cupy.uint8)
         first = self._on_device.data.ptr
         for at, notes in placed:
-            for of, name in filter(None, notes):
-                of[name] = first + at
+            _note(notes, first + at)
         batch["counts"] = first
         self._copy(num_sent)
 
@@ -357,6 +361,11 @@ class BatchMemory:
         import cupy
 
         return cupy.asnumpy(self._on_device[: _COUNTS.itemsize]).view(_COUNTS)[0]
+
+
+def _note(notes: Iterable[Any], address: int) -> None:
+    for of, name in filter(None, notes):
+        of[name] = address
 
 
 def _padded(num_bytes: int) -> int:

@@ -9,7 +9,7 @@ besides: monotone programs (`live.py`), those of a first arrival (`arrivals.py`)
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from sigps.engine.gpu import edited_rows
 from sigps.engine.gpu.device_fields import DeviceFields
 from sigps.engine.gpu.edited_rows import THREADS, BatchMemory, EditedRows, RowEdges, num_blocks
 from sigps.engine.gpu.engine import GpuEngine, GpuProgram
+from sigps.engine.gpu.given_edges import columns_to_keep, edges_on_gpu, take_edges
 from sigps.engine.gpu.placed_edges import PlacedEdges
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.stats import StatsLog
@@ -205,6 +206,38 @@ class GpuFollowingEngine:
         """The name of the number that edges have; None where the program reads none."""
         return self._column
 
+    def taken(
+        self, inserts: Any, deletes: Any, types: Mapping[str, np.dtype[Any]], num_vertices: int
+    ) -> tuple[EdgeChanges, EdgeChanges, dict[str, Any]] | None:
+        """Take a batch that lies in the memory of the GPU; waits for the device.
+
+        Args:
+            inserts: Edges as they are given, and so are the next.
+            deletes: See there.
+            types: The graph's columns.
+            num_vertices: Its vertices, whose ids are the numbers below.
+
+        Returns:
+            Edges by gid, as `follow_ends` takes them, and the numbers of new ones in these types; None of other
+            batches, and of what the host is to look at.
+        """
+        gpu, column = self._native.gpu, None
+        found = [None if part is None else edges_on_gpu(part, gpu) for part in (inserts, deletes)]
+        new, old = found
+        are_all = [part is None for part in (inserts, deletes)] == [part is None for part in found]
+        if not are_all or new is old or (old is not None and old.columns):
+            return None
+        if new is not None and new.columns.keys() != types.keys():
+            return None
+        if self._column is not None and self._column in types:
+            column = self._column, self._batches.sides[0].weight_type
+        kernel = self._kernels["take_edges_thread_mapped"]
+        taken = take_edges(kernel, gpu, new, old, column=column, num_vertices=num_vertices)
+        if taken is None:
+            return None
+        kept = {name: np.empty(0, dtype) for name, dtype in types.items()}
+        return *taken, kept if new is None else columns_to_keep(new, taken[0], types, gpu)
+
     def staged(self, num_inserts: int, num_deletes: int) -> tuple[Any, Any, NDArray[Any]]:
         """Return where the next batch may be written, from where it crosses: see `BatchMemory.staged`."""
         return self._batches.staged(num_inserts, num_deletes)
@@ -221,8 +254,8 @@ class GpuFollowingEngine:
         """Change rows as a batch asks for, whose edges are found on the device. Does not wait for it.
 
         Args:
-            inserts: Edges to insert.
-            deletes: Ends between which all edges are deleted before; there need not be any.
+            inserts: Edges to insert, on the host or on the device.
+            deletes: Ends between which all edges are deleted before, likewise; there need not be any.
             drops_loops: Whether no edge is inserted from a vertex to itself.
             drops_repeats: Whether no edge is inserted that is there already, or a second time.
             beside: As `BatchMemory.send_ends` takes it.
@@ -415,6 +448,7 @@ def _kernels(
     names = (
         "make_room_thread_mapped",
         "copy_rows_warp_mapped",
+        "take_edges_thread_mapped",
         "edit_rows",
         "begin_again",
         "find_numbers",

@@ -186,7 +186,9 @@ class GpuLiveEngine(GpuFollowingEngine):
     def widen(self, inserts: EdgeChanges) -> None:
         """Take note of numbers that keys would not grow by."""
         weights = inserts.columns.get(self._column) if self._column is not None else None
-        if weights is not None and weights.size and not weights.min() >= 0:
+        if type(weights) is not np.ndarray:  # of those on the device none is below 0 (`given_edges.py`)
+            return
+        if weights.size and not weights.min() >= 0:
             self.obstacle = "an edge's number is below 0, so keys do not grow along edges"
 
     def go_on(self, inserts: EdgeChanges, deletes: EdgeChanges, spending: Spending) -> StatsLog | None:

@@ -220,6 +220,7 @@ class RunMemory:
         upcoming["sender_filter"] = SENDERS_BITMAP if may_have_senders else SENDERS_NONE
         upcoming["frontier"], upcoming["any_retired"] = FRONTIER_BITS, has_retired
         upcoming["retired_edges"], upcoming["counts_idle"] = retired_edges, counts_idle
+        upcoming["mean_degree"] = min(sent_edges, np.iinfo(np.uint32).max)  # nobody counted the senders
         if crosses and direction == PUSH:
             upcoming["remaining"] = SENDING
         send_small(self.array("control", np.uint8), control.tobytes())

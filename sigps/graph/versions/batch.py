@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from sigps.graph.formats.blocks import import_optional
 from sigps.graph.formats.structures import batches_of
 from sigps.graph.user_arrays import as_column, as_ids, as_numbers, on_host
 
-__all__ = ["Changes", "as_changes"]
+__all__ = ["Changes", "LaterChanges", "as_changes"]
 
 _SOURCES, _TARGETS = ("source", "src", "from"), ("target", "dst", "to")
 
@@ -55,6 +55,29 @@ class Changes:
         """Return some of the edges."""
         columns = {name: column[where] for name, column in self.columns.items()}
         return Changes(self.sources[where], self.targets[where], columns)
+
+
+class LaterChanges(Changes):
+    """Edges that are elsewhere, and come when they are first read.
+
+    Args:
+        size: How many.
+        bring: Returns them; called once.
+    """
+
+    def __init__(self, size: int, bring: Callable[[], Changes]) -> None:
+        self._size, self._bring = size, bring
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("sources", "targets", "columns") or "_bring" not in self.__dict__:
+            raise AttributeError(name)
+        self.__dict__.update(self._bring().__dict__)
+        del self._bring
+        return self.__dict__[name]
 
 
 def as_changes(given: Any, what: str, columns: Mapping[str, np.dtype[Any]], *, casts: bool = True) -> Changes:

@@ -35,6 +35,7 @@ _FILES = (
     "path_lengths.cu",
     "rank_components.cu",
     "changing_rows.cuh",
+    "given_edges.cuh",
     "trimming.cuh",
     "recompute.cu",
     "changed_links.cu",

@@ -12,6 +12,7 @@
 // Macros: SIGPS_KEY, a type; SIGPS_TAKES_MIN; SIGPS_ADDS; those of
 // `changing_rows.cuh`.
 
+#include "given_edges.cuh"
 #include "live.cuh"
 
 using namespace sigps;
@@ -50,6 +51,16 @@ extern "C" __global__ void __launch_bounds__(256)
         new_weights[to + i] = weights[from + i];
     }
   }
+}
+
+// Takes the edges of a batch that lies in the memory of the GPU.
+extern "C" __global__ void __launch_bounds__(256)
+    take_edges_thread_mapped(const __grid_constant__ GivenEdges given) {
+  uint32_t wrong = 0;
+  take_ids(given, wrong);
+  take_numbers(given, wrong);
+  if (wrong != 0)
+    atomicOr(given.wrong, wrong);
 }
 
 // Changes rows as a batch says: deletes, then inserts. Where there is no room
