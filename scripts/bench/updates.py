@@ -2,6 +2,7 @@
 
     python scripts/bench/updates.py --scale 18 --threads 2
     python scripts/bench/updates.py --device cuda --scale 22 --grid 4000
+    python scripts/bench/updates.py --device cuda --scale 22 --on-gpu
 
 Batches are inserts of random edges, deletes of random edges, and both; on a grid near the corner that is far from the
 source. First a stream takes them one after another (`successive_ms`). On CPU cores another stream then takes turns with
@@ -9,9 +10,9 @@ source. First a stream takes them one after another (`successive_ms`). On CPU co
 cold. On a GPU, where to lay a version out takes seconds, one stream takes all batches of a program, and full runs are
 timed on the last version. It takes as many batches again for the part in which the GPU's rows change (`rows_ms`: from
 the batch as it is given, the device waited for), and then the host's rows follow all these batches at once, when they
-are read (`host_ms`, a batch). Times are medians of `--repeats` batches, of which the first is not counted, and of full
-runs the least. Triangles are counted once a version, so of these the first full run counts. Prints a row at a time, and
-writes a JSON file to `scripts/bench/results/`.
+are read (`host_ms`, a batch). With `--on-gpu` batches lie in its memory when they are given. Times are medians of
+`--repeats` batches, of which the first is not counted, and of full runs the least. Triangles are counted once a version,
+so of these the first full run counts. Prints a row at a time, and writes a JSON file to `scripts/bench/results/`.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ def main() -> None:
     options.add_argument("--batches", type=int, nargs="*", default=[1, 1000])
     options.add_argument("--repeats", type=int, default=9)
     options.add_argument("--programs", nargs="*", help="names of classes; all, where there are none")
+    options.add_argument("--on-gpu", action="store_true", help="batches are arrays in the memory of the GPU")
     options.add_argument("--commit", help="where there is no repository")
     options.add_argument("--output", type=Path, help="the JSON file")
     given = options.parse_args()
@@ -174,6 +176,9 @@ def measure_on_gpu(
         for kind in KINDS
         if size <= MANY or (isinstance(program, SSSP) and name.startswith("kron"))
     }
+    if given.on_gpu:
+        batches = {of: [tuple(map(on_gpu, batch)) for batch in drawn] for of, drawn in batches.items()}
+        synchronise()
     times, paths = {of: Times(wait=synchronise) for of in batches}, {of: list[str]() for of in batches}
     full = Times(wait=synchronise)
 
@@ -209,6 +214,13 @@ def measure_on_gpu(
     for of in batches:
         about = {"work": type(program).__name__, "graph": name, "batch": of[0], "kind": of[1]}
         show(about, times[of].medians() | {"full_run_ms": least}, paths[of], table, "successive_ms")
+
+
+def on_gpu(edges: Any) -> Any:
+    """Return edges in the memory of the GPU; None of none."""
+    import cupy
+
+    return None if edges is None else tuple(map(cupy.asarray, edges))
 
 
 def repeats_of(size: int, given: argparse.Namespace) -> int:
