@@ -77,34 +77,47 @@ __device__ void visit_numbers(const void *values, uint32_t type, uint32_t count,
   }
 }
 
-// Whether a number is what was given: of floats that it is finite, of others
-// that nothing was lost. Whole numbers are not made of floats.
-template <class T> __device__ inline bool fits(T given, Weight weight) {
-  constexpr bool IS_FLOAT = T(0.5) != T(0);
-  return IS_FLOAT ? weight - weight == Weight(0)
-                  : T(weight) == given && (weight < Weight(0)) == (given < T(0));
-}
+// Functions, since NVRTC 13.0 knows no lambdas of any type.
+struct TakeId {
+  uint32_t *gids;
+  uint64_t num_vertices;
+  uint32_t *wrong;
 
-__device__ void take_ids(const GivenEdges &given, uint32_t &wrong) {
+  template <class T> __device__ void operator()(uint32_t i, T id) const {
+    gids[i] = uint32_t(id);
+    if (uint64_t(id) >= num_vertices)
+      *wrong |= NO_VERTEX;
+  }
+};
+
+// A number is what was given: of floats if it is finite, of others if nothing
+// was lost. Whole numbers are not made of floats.
+struct TakeNumber {
+  Weight *weights;
+  uint32_t *wrong;
+
+  template <class T> __device__ void operator()(uint32_t i, T number) const {
+    constexpr bool IS_FLOAT = T(0.5) != T(0);
+    Weight weight = weights[i] = Weight(number);
+    bool keeps_sign = !(weight < Weight(0)) == !(number < T(0));
+    bool fits = IS_FLOAT ? weight - weight == Weight(0)
+                         : T(weight) == number && keeps_sign;
+    if (!fits)
+      *wrong |= DOES_NOT_FIT;
+    if (weight < Weight(0))
+      *wrong |= IS_BELOW_ZERO;
+  }
+};
+
+__device__ void take_edges(const GivenEdges &given) {
+  uint32_t wrong = 0;
   for (uint32_t part = 0; part < 4; part++)
     visit_numbers(given.ids[part], given.id_types[part], given.id_counts[part],
-                  [&](uint32_t i, auto id) {
-                    given.gids[part][i] = uint32_t(id);
-                    if (uint64_t(id) >= given.num_vertices)
-                      wrong |= NO_VERTEX;
-                  });
-}
-
-__device__ void take_numbers(const GivenEdges &given, uint32_t &wrong) {
+                  TakeId{given.gids[part], given.num_vertices, &wrong});
   visit_numbers(given.numbers, given.number_type, given.num_numbers,
-                [&](uint32_t i, auto number) {
-                  Weight weight = Weight(number);
-                  given.weights[i] = weight;
-                  if (!fits(number, weight))
-                    wrong |= DOES_NOT_FIT;
-                  if (weight < Weight(0))
-                    wrong |= IS_BELOW_ZERO;
-                });
+                TakeNumber{given.weights, &wrong});
+  if (wrong != 0)
+    atomicOr(given.wrong, wrong);
 }
 
 } // namespace

@@ -56,11 +56,7 @@ extern "C" __global__ void __launch_bounds__(256)
 // Takes the edges of a batch that lies in the memory of the GPU.
 extern "C" __global__ void __launch_bounds__(256)
     take_edges_thread_mapped(const __grid_constant__ GivenEdges given) {
-  uint32_t wrong = 0;
-  take_ids(given, wrong);
-  take_numbers(given, wrong);
-  if (wrong != 0)
-    atomicOr(given.wrong, wrong);
+  take_edges(given);
 }
 
 // Changes rows as a batch says: deletes, then inserts. Where there is no room
