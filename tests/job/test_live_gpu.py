@@ -236,6 +236,7 @@ def test_rows_have_the_edges_of_a_graph_built_anew(
 ) -> None:
     monkeypatch.setattr(edited_rows, "PART", part)
     monkeypatch.setattr(edited_rows, "_LEAST_ROOM", 64)
+    monkeypatch.setattr(following, "HUB_DEGREE", 12)
     rows_are_those_built_anew(directed, duplicates, num_vertices=60, sizes=[1, 300, 70, 2, 500])
 
 
@@ -352,6 +353,8 @@ def rows_are_those_built_anew(
     directed: bool, duplicates: Any, *, num_vertices: int, sizes: list[int]
 ) -> None:
     """Insert and delete, most of it at a few vertices, and some edges twice; then look at all rows."""
+    import cupy
+
     draw, n = np.random.default_rng(17), num_vertices
 
     def drawn_ends(size: int) -> Any:
@@ -376,6 +379,9 @@ def rows_are_those_built_anew(
         engine: Any = getattr(stream._live, "_engine")  # noqa: B009
         outgoing = engine._engine._graph.outgoing
         found = rows_on_the_device(stream, outgoing, "weight")
+        degrees = cupy.asnumpy(outgoing.rows.degrees)
+        assert engine._num_hubs == np.count_nonzero(degrees > following.HUB_DEGREE)
+        assert (degrees <= cupy.asnumpy(engine._batches.sides[0]._room)).all()
     stored = judge.to_arrow().to_pydict()
     expected = list(zip(stored["source"], stored["target"], stored["weight"], strict=True))
     expected += [] if directed else [(t, s, w) for s, t, w in expected if s != t]

@@ -80,7 +80,7 @@ class EditedRows:
 
         self.placed, self._column, self._kernels, self._gpu = placed, column, kernels, gpu
         num_rows = placed.degrees_on_host.size
-        self._pending, self._taken = (cupy.zeros(num_rows, dtype=cupy.uint32) for _ in range(2))
+        self._pending, self._taken = cupy.zeros(num_rows, np.uint32), cupy.empty(num_rows, np.uint32)
         self.copy_rows(0)
 
     @property

@@ -92,18 +92,17 @@ struct LiveCounts {
   Barrier barrier;
 };
 
-// Rows, and how a batch changes them. Between launches `pending` and `taken`
-// are zeros.
+// Rows, and how a batch changes them. Between launches `pending` is zeros.
 struct ChangingRows {
   uint64_t *begins;  // [rows] where each begins in `ends`
   uint32_t *degrees; // [rows]
   uint32_t *ends;
   Weight *weights;
   uint32_t *room;         // [rows] places of each
-  uint32_t *pending;      // [rows] edges of the batch, then holes
-  uint32_t *taken;        // [rows] its number among the touched, then: of its
-                          // last edges, by holes; in order: its size before
-                          // inserts
+  uint32_t *pending;      // [rows] edges of the batch, of new ones those that
+                          // are not put yet; then holes
+  uint32_t *taken;        // [rows] of touched ones: the number among these,
+                          // then how many of the last edges, by holes
   uint64_t size;          // places of all
   uint32_t *deleted_rows; // [deletes]
   uint32_t *deleted_ends; // [deletes]
@@ -115,7 +114,8 @@ struct ChangingRows {
   // Of touched rows, [deletes] or [inserts] if these are more.
   uint32_t *touched; // rows
   uint32_t *counts;  // edges of the batch
-  uint64_t *places;  // where the table of each begins, then the row itself
+  uint64_t *places;  // where the table of each begins, then: where the first
+                     // new edge goes
   uint64_t *parts;   // whose parts, and the edge that each begins with
   unsigned long long *slots; // tables, of two for each edge: its end and number
   uint32_t *wanted; // [deletes] where they are listed: edges to be found yet
@@ -351,12 +351,29 @@ find_edge(const Batch &batch, uint32_t kind, const ChangingRows &rows,
   }
 }
 
-// Calls `visit(is_one, k, i, place, end)` for the edges of touched rows that
-// are wanted: for edge i of row k, which stands at a place. All lanes of a warp
-// call it together; `is_one` is false where there is no edge for a lane.
-template <class IsWanted, class Visit>
+// A touched row whose edges are visited: where it lies, and what `visit` is
+// told of it.
+template <class Told> struct OpenRow {
+  uint64_t begin;
+  uint32_t degree;
+  Told told;
+};
+
+// Row k of the touched as it is; `visit` is told k.
+__device__ inline OpenRow<uint32_t> row_as_it_is(const ChangingRows &rows,
+                                                 uint32_t k) {
+  uint32_t row = rows.touched[k] & ~LONG;
+  return {rows.begins[row], rows.degrees[row], k};
+}
+
+// Calls `open(k)`, which returns an OpenRow, for touched rows, and then
+// `visit(is_one, told, i, place, end)` for their edges: for edge i of a row,
+// which stands at a place. A short row is opened once, by the warp that visits
+// its edges, a long one for each part. All lanes of a warp call `visit`
+// together; `is_one` is false where there is no edge for a lane.
+template <class Open, class Visit>
 __device__ void visit_edges(const Batch &batch, uint32_t kind, uint32_t side,
-                            IsWanted is_wanted, Visit visit) {
+                            Open open, Visit visit) {
   const ChangingRows &rows = batch.sides[side];
   uint32_t count = batch.counts->num_touched[kind + side];
   uint32_t num_groups = count / 32 + (count % 32 != 0);
@@ -364,23 +381,23 @@ __device__ void visit_edges(const Batch &batch, uint32_t kind, uint32_t side,
   for (uint64_t task = first_warp(); task < uint64_t(num_groups) + num_parts;
        task += num_warps()) {
     uint32_t k = uint32_t(task) * 32 + lane(), skipped = 0, length = 0;
-    uint64_t begin = 0;
     bool has_row = k < count && !(rows.touched[k] & LONG);
     if (task >= num_groups) { // a part, of the first lane
       uint64_t part = rows.parts[task - num_groups];
       k = uint32_t(part >> 32), skipped = uint32_t(part), has_row = lane() == 0;
     }
-    if (has_row && is_wanted(k)) {
-      uint32_t row = rows.touched[k] & ~LONG, degree = rows.degrees[row];
-      begin = rows.begins[row];
-      length = degree - min(degree, skipped);
+    decltype(open(k)) row{};
+    if (has_row) {
+      row = open(k);
+      length = row.degree - min(row.degree, skipped);
       length = task < num_groups ? length : min(length, PART);
     }
     uint32_t stop = sum_up_to(length);
     uint32_t total = __shfl_sync(ALL_LANES, stop, 31);
     uint32_t shift = skipped - (stop - length); // from the group's to the row's
     for (uint32_t first = 0; first < total; first += 32 * PER_LANE) {
-      uint32_t whose[PER_LANE], of_row[PER_LANE], ends[PER_LANE];
+      decltype(row.told) told[PER_LANE];
+      uint32_t of_row[PER_LANE], ends[PER_LANE];
       uint64_t places[PER_LANE];
 #pragma unroll
       for (uint32_t n = 0; n < PER_LANE; n++) {
@@ -389,14 +406,14 @@ __device__ void visit_edges(const Batch &batch, uint32_t kind, uint32_t side,
         for (uint32_t step = 16; step > 0; step /= 2)
           if (__shfl_sync(ALL_LANES, stop, owner + step - 1) <= e)
             owner += step;
-        whose[n] = __shfl_sync(ALL_LANES, k, owner);
+        told[n] = __shfl_sync(ALL_LANES, row.told, owner);
         of_row[n] = e + __shfl_sync(ALL_LANES, shift, owner);
-        places[n] = __shfl_sync(ALL_LANES, begin, owner) + of_row[n];
+        places[n] = __shfl_sync(ALL_LANES, row.begin, owner) + of_row[n];
         ends[n] = e < total ? rows.ends[places[n]] : HOLE;
       }
 #pragma unroll
       for (uint32_t n = 0; n < PER_LANE; n++)
-        visit(first + 32 * n + lane() < total, whose[n], of_row[n], places[n],
+        visit(first + 32 * n + lane() < total, told[n], of_row[n], places[n],
               ends[n]);
     }
   }
@@ -406,7 +423,7 @@ __device__ void visit_edges(const Batch &batch, uint32_t kind, uint32_t side,
 __device__ void find_repeats(const Batch &batch) {
   const ChangingRows &rows = batch.sides[0];
   visit_edges(
-      batch, INSERTS, 0, [](uint32_t) { return true; },
+      batch, INSERTS, 0, [&](uint32_t k) { return row_as_it_is(rows, k); },
       [&](bool is_one, uint32_t k, uint32_t, uint64_t place, uint32_t end) {
         if (!is_one)
           return;
@@ -417,25 +434,26 @@ __device__ void find_repeats(const Batch &batch) {
       });
 }
 
-// Finds places for rows that outgrow their room. From now on `pending` is where
-// the last new edge of a row goes, and one more.
+// Finds places for rows that outgrow their room, and so for new edges: behind
+// the row's last.
 __device__ void find_places(const Batch &batch, uint32_t side) {
   const ChangingRows &rows = batch.sides[side];
   uint32_t count = batch.counts->num_touched[INSERTS + side];
   for (uint64_t base = first_thread() - lane(); base < count;
        base += num_threads()) {
-    uint32_t k = uint32_t(base) + lane(), row = 0, added = 0, size = 0;
+    uint32_t k = uint32_t(base) + lane(), row = 0, added = 0, before = 0;
     uint64_t wanted = 0;
     if (k < count) {
       row = rows.touched[k] & ~LONG;
       added = rows.pending[row];
-      rows.pending[row] = size = rows.degrees[row] + added;
+      before = rows.degrees[row];
+      uint32_t size = before + added;
       wanted = size > rows.room[row] ? room_for(size) : 0;
     }
     uint64_t place = take_places(&batch.counts->num_used[side], wanted);
     if (k < count) {
       rows.counts[k] = wanted != 0 ? added | MOVES : added;
-      rows.places[k] = wanted != 0 ? place : rows.begins[row];
+      rows.places[k] = (wanted != 0 ? place : rows.begins[row]) + before;
     }
   }
 }
@@ -444,26 +462,54 @@ __device__ void find_places(const Batch &batch, uint32_t side) {
 __device__ void forget_rows(const Batch &batch, uint32_t side) {
   const ChangingRows &rows = batch.sides[side];
   uint32_t count = batch.counts->num_touched[INSERTS + side];
-  for (uint32_t k = first_thread(); k < count; k += num_threads()) {
-    uint32_t row = rows.touched[k] & ~LONG;
-    rows.pending[row] = rows.taken[row] = 0;
+  for (uint32_t k = first_thread(); k < count; k += num_threads())
+    rows.pending[rows.touched[k] & ~LONG] = 0;
+}
+
+// Notes where row k of the touched is from now on, and how many edges it has
+// with its new ones.
+__device__ inline void settle_row(const Batch &batch, uint32_t side, uint32_t k,
+                                  uint32_t before) {
+  const ChangingRows &rows = batch.sides[side];
+  uint32_t row = rows.touched[k] & ~LONG, added = rows.counts[k];
+  uint32_t degree = before + (added & ~MOVES);
+  if (added & MOVES) {
+    rows.begins[row] = rows.places[k] - before;
+    rows.room[row] = uint32_t(room_for(degree));
   }
+  rows.degrees[row] = degree;
+  if (side == 0 && before <= batch.hub_degree && degree > batch.hub_degree)
+    atomicAdd(&batch.counts->more_hubs, 1u);
 }
 
 // Copies rows that move to their places, and puts new edges behind the last of
-// all rows: their degrees are as before.
+// all rows. Who opens a short row settles it, since nobody else reads what that
+// writes; long ones stay as they were before.
 __device__ void put_edges(const Batch &batch, uint32_t side) {
   const ChangingRows &rows = batch.sides[side];
   visit_edges(
       batch, INSERTS, side,
-      [&](uint32_t k) { return (rows.counts[k] & MOVES) != 0; },
-      [&](bool is_one, uint32_t k, uint32_t i, uint64_t place, uint32_t end) {
+      [&](uint32_t k) {
+        OpenRow<uint64_t> opened{}; // no edges, if it does not move
+        uint32_t row = rows.touched[k] & ~LONG;
+        bool is_short = rows.touched[k] == row, moves = rows.counts[k] & MOVES;
+        if (!is_short && !moves)
+          return opened;
+        uint32_t before = rows.degrees[row];
+        if (moves)
+          opened = {rows.begins[row], before, rows.places[k] - before};
+        if (is_short)
+          settle_row(batch, side, k, before);
+        return opened;
+      },
+      [&](bool is_one, uint64_t to, uint32_t i, uint64_t place, uint32_t end) {
         if (!is_one)
           return;
-        rows.ends[rows.places[k] + i] = end;
+        rows.ends[to + i] = end;
         if (SIGPS_COLUMNS)
-          rows.weights[rows.places[k] + i] = rows.weights[place];
+          rows.weights[to + i] = rows.weights[place];
       });
+  uint32_t added = 0;
   for (uint32_t i = first_thread(); i < batch.num_inserts; i += num_threads()) {
     if (is_left_out(batch, i))
       continue;
@@ -473,35 +519,27 @@ __device__ void put_edges(const Batch &batch, uint32_t side) {
     rows.ends[at] = rows.new_ends[i];
     if (SIGPS_COLUMNS)
       rows.weights[at] = batch.new_weights[i];
+    added++;
+  }
+  added = uint32_t(sum_of_warp(added));
+  if (side == 0 && lane() == 0 && added != 0)
+    atomicAdd(&batch.counts->num_added, added);
+}
+
+// Settles long rows, of which no part is read any more.
+__device__ void settle_long_rows(const Batch &batch, uint32_t side) {
+  const ChangingRows &rows = batch.sides[side];
+  uint32_t num_parts = batch.counts->num_parts[INSERTS + side];
+  for (uint32_t p = first_thread(); p < num_parts; p += num_threads()) {
+    uint32_t k = uint32_t(rows.parts[p] >> 32);
+    if (uint32_t(rows.parts[p]) == 0)
+      settle_row(batch, side, k, rows.degrees[rows.touched[k] & ~LONG]);
   }
 }
 
 // Whether the rows of a side ascend.
 __device__ inline bool are_ordered(const Batch &batch, uint32_t side) {
   return SIGPS_ORDERED == 2 || (SIGPS_ORDERED && side == batch.num_sides - 1);
-}
-
-// Notes where rows are that got edges, and how many they have now.
-__device__ void settle_rows(const Batch &batch, uint32_t side) {
-  const ChangingRows &rows = batch.sides[side];
-  uint32_t count = batch.counts->num_touched[INSERTS + side], added = 0;
-  for (uint32_t k = first_thread(); k < count; k += num_threads()) {
-    uint32_t row = rows.touched[k] & ~LONG, before = rows.degrees[row];
-    uint32_t degree = before + (rows.counts[k] & ~MOVES);
-    rows.degrees[row] = degree;
-    rows.pending[row] = 0;
-    rows.taken[row] = are_ordered(batch, side) ? before : 0;
-    if (rows.counts[k] & MOVES) {
-      rows.begins[row] = rows.places[k];
-      rows.room[row] = uint32_t(room_for(degree));
-    }
-    added += degree - before;
-    if (side == 0 && before <= batch.hub_degree && degree > batch.hub_degree)
-      atomicAdd(&batch.counts->more_hubs, 1u);
-  }
-  added = uint32_t(sum_of_warp(added));
-  if (side == 0 && lane() == 0 && added != 0)
-    atomicAdd(&batch.counts->num_added, added);
 }
 
 // Makes holes of edges between the ends of deleted ones; of listed ones as many
@@ -529,7 +567,7 @@ __device__ void find_deleted(const Batch &batch, uint32_t side) {
     is_kept = false;
   };
   visit_edges(
-      batch, DELETES, side, [](uint32_t) { return true; },
+      batch, DELETES, side, [&](uint32_t k) { return row_as_it_is(rows, k); },
       [&](bool is_one, uint32_t k, uint32_t i, uint64_t place, uint32_t end) {
         unsigned long long found = FREE;
         if (is_one)
@@ -655,7 +693,7 @@ __device__ void shorten_rows(const Batch &batch, uint32_t side) {
     uint32_t row = rows.touched[k] & ~LONG, before = rows.degrees[row];
     uint32_t degree = before - rows.pending[row];
     rows.degrees[row] = degree;
-    rows.pending[row] = rows.taken[row] = 0;
+    rows.pending[row] = 0;
     if (side == 0 && before > batch.hub_degree && degree <= batch.hub_degree)
       atomicAdd(&batch.counts->fewer_hubs, 1u);
   }
@@ -699,20 +737,20 @@ __device__ inline uint32_t num_up_to(const uint32_t *places, uint32_t count,
   return first;
 }
 
-// Brings the edges that were put behind a row of `size` edges, which ascends,
+// Brings the edges that were put behind row k of the touched, which ascended,
 // to their places in it: as many at a time as there are threads. These are
 // numbered by `mine`, and wait for each other in `meet`; theirs of `arrivals`
 // begin at `own`. A thread moves PER edges at once.
 template <int PER, class Meet>
 __device__ void merge_tail(const Batch &batch, const ChangingRows &rows,
-                           uint32_t row, uint32_t size, uint32_t mine,
-                           uint32_t threads, Arrivals &arrivals, uint32_t own,
-                           Meet meet) {
+                           uint32_t k, uint32_t mine, uint32_t threads,
+                           Arrivals &arrivals, uint32_t own, Meet meet) {
+  uint32_t row = rows.touched[k] & ~LONG;
   uint64_t begin = rows.begins[row];
   uint32_t degree = rows.degrees[row];
+  uint32_t size = degree - (rows.counts[k] & ~MOVES); // of what ascends
   uint32_t *places = arrivals.places + own, *ends = arrivals.ends + own;
   Weight *weights = arrivals.weights + own;
-  meet(); // all know the size
   while (size < degree) {
     uint32_t count = min(threads, degree - size);
     uint32_t end = 0, order = 0, rank = 0;
@@ -724,8 +762,8 @@ __device__ void merge_tail(const Batch &batch, const ChangingRows &rows,
       places[mine] = order = batch.order[end];
     }
     meet();
-    for (uint32_t k = 0; k < count; k++)
-      rank += places[k] < order || (places[k] == order && k < mine);
+    for (uint32_t i = 0; i < count; i++)
+      rank += places[i] < order || (places[i] == order && i < mine);
     meet(); // all have read the orders
     if (mine < count) {
       ends[rank] = end;
@@ -775,25 +813,16 @@ __device__ void merge_tails(const Batch &batch, uint32_t side) {
   const ChangingRows &rows = batch.sides[side];
   uint32_t count = batch.counts->num_touched[INSERTS + side];
   uint32_t num_parts = batch.counts->num_parts[INSERTS + side];
-  for (uint32_t k = first_warp(); k < count; k += num_warps()) {
-    uint32_t row = rows.touched[k];
-    if (row & LONG)
-      continue;
-    merge_tail<1>(batch, rows, row, rows.taken[row], lane(), 32, arrivals,
-                  threadIdx.x - lane(), [] { __syncwarp(); });
-    if (lane() == 0)
-      rows.taken[row] = 0;
-  }
+  for (uint32_t k = first_warp(); k < count; k += num_warps())
+    if (!(rows.touched[k] & LONG))
+      merge_tail<1>(batch, rows, k, lane(), 32, arrivals, threadIdx.x - lane(),
+                    [] { __syncwarp(); });
   __syncthreads(); // no warp reads its arrivals any more
   for (uint32_t p = blockIdx.x; p < num_parts; p += gridDim.x) {
-    if (uint32_t(rows.parts[p]) != 0)
-      continue;
-    uint32_t row = rows.touched[rows.parts[p] >> 32] & ~LONG;
-    uint32_t size = rows.taken[row];
-    merge_tail<AT_ONCE>(batch, rows, row, size, threadIdx.x, blockDim.x,
-                        arrivals, 0, [] { __syncthreads(); });
-    if (threadIdx.x == 0)
-      rows.taken[row] = 0;
+    uint32_t k = uint32_t(rows.parts[p] >> 32);
+    if (uint32_t(rows.parts[p]) == 0)
+      merge_tail<AT_ONCE>(batch, rows, k, threadIdx.x, blockDim.x, arrivals, 0,
+                          [] { __syncthreads(); });
   }
 }
 

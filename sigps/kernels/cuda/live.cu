@@ -134,7 +134,7 @@ extern "C" __global__ void __launch_bounds__(256, 4)
     return;
   }
   for (uint32_t side = 0; side < batch.num_sides; side++)
-    settle_rows(batch, side);
+    settle_long_rows(batch, side);
   if (SIGPS_ORDERED) {
     wait_for_all(&counts->barrier, generation);
     for (uint32_t side = 0; side < batch.num_sides; side++)
