@@ -172,6 +172,25 @@ def programs_count(name: str) -> None:
 
 
 @pytest.mark.usefixtures("host_is_gpu")
+@pytest.mark.parametrize("directed", [False, True])
+def test_pairs_of_all_lengths_count(directed: bool) -> None:
+    """Pairs of few edges, of so many that they take a warp, or a block, become neighbours while ends lose others."""
+    sizes, draw = [1200, 1200, 400, 400, 40, 40], np.random.default_rng(4)
+    leaves = [len(sizes) + draw.permutation(1300)[:size] for size in sizes]
+    edges = np.stack([np.repeat(np.arange(len(sizes)), sizes), np.concatenate(leaves)])
+    gone = np.concatenate([edges[:, edges[0] == v][:, :12] for v in range(len(sizes))], 1)
+    pairs = np.stack(np.triu_indices(len(sizes), 1))
+    both_ways = np.concatenate([edges, edges[::-1, ::2]], 1)
+    graph = Graph.from_edges(*both_ways, directed=directed, duplicates="keep")
+    with sigps.stream(LCC(), graph, device="cuda", guard="incremental") as stream:
+        for new, old in ((pairs, gone), (gone[::-1], pairs)):
+            result = stream.apply(inserts=tuple(new), deletes=tuple(old))
+            expected = sigps.run(LCC(), stream.graph, device="cpu")
+            for field in FIELDS[LCC]:
+                assert result[field].tolist() == expected[field].tolist()
+
+
+@pytest.mark.usefixtures("host_is_gpu")
 def test_rounds_after_measures_run_again() -> None:
     graph = Graph.from_edges([0, 1, 2, 0], [1, 2, 0, 3], directed=False)
     with sigps.stream(Around(), graph, device="cuda", guard="incremental") as stream:

@@ -18,8 +18,10 @@
 // on a list of the vertex.
 //
 // Schedule: `follow_links` is a cooperative launch, of phases with a barrier
-// between. Pairs whose ends both have many edges take a block each, others a
-// warp. Measures are written by atomics.
+// between. Pairs are dealt out to warps, which read those of all lanes at once.
+// The edges of short ones a warp divides evenly among its lanes, as if they
+// were one pair's; longer ones take the warp each, and those whose ends both
+// have many edges a block. Measures are written by atomics.
 //
 // Macros: those of `changing_rows.cuh`; SIGPS_DIRECTED, 0: rows of both ends
 // have an edge.
@@ -54,6 +56,10 @@ struct ChangedLinks {
 namespace {
 
 constexpr unsigned long long NO_KEY = ~0ull;
+
+// The most edges of a pair's end, and entries of its list, that do not take a
+// warp: a lane goes along such a list alone.
+constexpr uint32_t FEW = 256, FEW_HUNG = 8;
 
 // The arcs between two vertices, as one of them sees them.
 enum Arcs : uint32_t { NO_ARC = 0, TO = 1, FROM = 2, BOTH_WAYS = 3 };
@@ -120,14 +126,22 @@ __device__ inline bool is_touched(const ChangedLinks &links, uint32_t v) {
   return links.touched[v / 32] >> v % 32 & 1;
 }
 
+// The other ends of a vertex's edges of one direction.
+struct Row {
+  const uint32_t *ends;
+  uint32_t degree;
+};
+
+__device__ inline Row row_of(const ChangingRows &rows, uint32_t v) {
+  return {rows.ends + rows.begins[v], rows.degrees[v]};
+}
+
 // How many of a row's ends are below one.
-__device__ inline uint32_t num_below(const ChangingRows &rows, uint32_t row,
-                                     unsigned long long end) {
-  const uint32_t *ends = rows.ends + rows.begins[row];
-  uint32_t first = 0, last = rows.degrees[row];
+__device__ inline uint32_t num_below(const Row &row, unsigned long long end) {
+  uint32_t first = 0, last = row.degree;
   while (first < last) {
     uint32_t middle = first + (last - first) / 2;
-    if (ends[middle] < end)
+    if (row.ends[middle] < end)
       first = middle + 1;
     else
       last = middle;
@@ -135,19 +149,19 @@ __device__ inline uint32_t num_below(const ChangingRows &rows, uint32_t row,
   return first;
 }
 
-__device__ inline bool has_end(const ChangingRows &rows, uint32_t row,
-                               uint32_t end) {
-  uint32_t at = num_below(rows, row, end);
-  return at < rows.degrees[row] && rows.ends[rows.begins[row] + at] == end;
+__device__ inline bool has_end(const Row &row, uint32_t end) {
+  uint32_t at = num_below(row, end);
+  return at < row.degree && row.ends[at] == end;
 }
 
 // The arcs between v and w after the batch, as v sees them.
 __device__ inline uint32_t arcs_in_rows(const ChangedLinks &links, uint32_t v,
                                         uint32_t w) {
+  bool is_out = has_end(row_of(outgoing_of(links), v), w);
   if (!SIGPS_DIRECTED)
-    return has_end(outgoing_of(links), v, w) ? BOTH_WAYS : NO_ARC;
-  return (has_end(outgoing_of(links), v, w) ? TO : NO_ARC) |
-         (has_end(incoming_of(links), v, w) ? FROM : NO_ARC);
+    return is_out ? BOTH_WAYS : NO_ARC;
+  bool is_in = has_end(row_of(incoming_of(links), v), w);
+  return (is_out ? TO : NO_ARC) | (is_in ? FROM : NO_ARC);
 }
 
 // A pair's end of lower degree, and the other one.
@@ -214,8 +228,8 @@ __device__ void find_changed(const ChangedLinks &links) {
     uint32_t high = uint32_t(links.keys[slot]);
     uint32_t before = NO_ARC, after = NO_ARC;
     auto find = [&](uint32_t s, uint32_t t, uint32_t which, uint32_t arcs) {
-      const ChangingRows &rows = outgoing_of(links);
-      uint32_t count = num_below(rows, s, t + 1ull) - num_below(rows, s, t);
+      Row row = row_of(outgoing_of(links), s);
+      uint32_t count = num_below(row, t + 1ull) - num_below(row, t);
       after |= count > 0 ? arcs : NO_ARC;
       before |= links.removed[2 * slot + which] > 0 ||
                         count > links.added[2 * slot + which]
@@ -243,7 +257,7 @@ __device__ void find_changed(const ChangedLinks &links) {
   add_work(links, edges);
 }
 
-// Adds what going along the lists takes: a warp takes an entry at a time.
+// Adds what going along the lists takes: an entry keeps a warp, as 32 edges do.
 __device__ void add_lists(const ChangedLinks &links) {
   uint32_t count = links.batch.counts->num_begun;
   unsigned long long edges = 0;
@@ -253,14 +267,13 @@ __device__ void add_lists(const ChangedLinks &links) {
 }
 
 // The arcs between v and w while the pair of `slot` is looked at, as v sees
-// them; `after()`: after the batch.
-template <class After>
+// them; `after`: after the batch.
 __device__ inline uint32_t arcs_between(const ChangedLinks &links, uint32_t v,
                                         uint32_t w, uint32_t slot,
-                                        After after) {
+                                        uint32_t after) {
   uint32_t other = is_touched(links, w) ? look_up(links, v, w) : NOT_FOUND;
   if (other == NOT_FOUND || other < slot)
-    return after();
+    return after;
   uint32_t before = before_of(links, other);
   return v < w ? before : turned(before);
 }
@@ -271,107 +284,185 @@ __device__ inline void add(unsigned long long *at, uint32_t v,
     atomicAdd(&at[v], static_cast<unsigned long long>(change));
 }
 
+// A changed pair, and the edges of its end of lower degree: where rows of both
+// ends have an edge, `in` is empty.
+struct Pair {
+  uint32_t slot, few, many;
+  Row in, out;
+};
+
+__device__ inline uint32_t num_edges(const Pair &pair) {
+  return pair.in.degree + pair.out.degree;
+}
+
+__device__ inline Pair pair_of(const ChangedLinks &links, uint32_t slot) {
+  Ends ends = ends_of(links, slot);
+  Pair pair = {slot, ends.few, ends.many};
+  if (SIGPS_DIRECTED)
+    pair.in = row_of(incoming_of(links), ends.few);
+  pair.out = row_of(outgoing_of(links), ends.few);
+  return pair;
+}
+
+// The row, and the pair, that a lane has. By a whole warp.
+__device__ inline Row row_of_lane(const Row &row, uint32_t lane) {
+  uint64_t ends = reinterpret_cast<uint64_t>(row.ends);
+  ends = __shfl_sync(ALL_LANES, ends, lane);
+  return {reinterpret_cast<const uint32_t *>(ends),
+          __shfl_sync(ALL_LANES, row.degree, lane)};
+}
+__device__ inline Pair pair_of_lane(const Pair &mine, uint32_t lane) {
+  Pair pair = {__shfl_sync(ALL_LANES, mine.slot, lane),
+               __shfl_sync(ALL_LANES, mine.few, lane),
+               __shfl_sync(ALL_LANES, mine.many, lane)};
+  if (SIGPS_DIRECTED)
+    pair.in = row_of_lane(mine.in, lane);
+  pair.out = row_of_lane(mine.out, lane);
+  return pair;
+}
+
+// 1 where the ends of a pair become neighbours, -1 where they cease to be.
+__device__ inline long long sign_of(const ChangedLinks &links, uint32_t slot) {
+  return (after_of(links, slot) != NO_ARC) - (before_of(links, slot) != NO_ARC);
+}
+
 // Arcs between an end of a pair and what both ends have in common.
 struct Common {
   unsigned long long of_few, of_many;
 };
 
-// Every step-th end from `first` of the row of pair.few, each once, but for the
-// pair's own two.
-template <class Look>
-__device__ void each_other(const ChangingRows &rows, const Ends &pair,
-                           uint32_t first, uint32_t step, Look look) {
-  const uint32_t *ends = rows.ends + rows.begins[pair.few];
-  for (uint32_t i = first; i < rows.degrees[pair.few]; i += step) {
-    uint32_t w = ends[i];
-    bool is_again = i > 0 && ends[i - 1] == w;
-    if (!is_again && w != pair.few && w != pair.many)
-      look(w);
-  }
+__device__ inline void add_common(const ChangedLinks &links, const Pair &pair,
+                                  const Common &common) {
+  if (common.of_few == 0)
+    return;
+  long long sign = sign_of(links, pair.slot);
+  add(links.neighbor_links, pair.many, sign * common.of_few);
+  add(links.neighbor_links, pair.few, sign * common.of_many);
 }
 
-// Looks at some neighbours of a pair's end of lower degree, and adds to those
-// that are neighbours of the other one, too.
-__device__ inline Common look_at_common(const ChangedLinks &links,
-                                        uint32_t slot, const Ends &pair,
-                                        long long change, uint32_t first,
-                                        uint32_t step) {
-  Common common = {0, 0};
-  auto look_at = [&](uint32_t w, uint32_t arcs) {
-    if (arcs == NO_ARC)
+// Looks at a vertex that pair.few has these arcs to: adds to it, if it is a
+// neighbour of the other end, too.
+__device__ inline void look_at(const ChangedLinks &links, const Pair &pair,
+                               uint32_t w, uint32_t arcs, Common &common) {
+  if (arcs == NO_ARC)
+    return;
+  uint32_t others = arcs_between(links, pair.many, w, pair.slot,
+                                 arcs_in_rows(links, pair.many, w));
+  if (others == NO_ARC)
+    return;
+  add(links.neighbor_links, w,
+      static_cast<long long>(__popc(after_of(links, pair.slot))) -
+          __popc(before_of(links, pair.slot)));
+  common.of_few += __popc(arcs);
+  common.of_many += __popc(others);
+}
+
+// Looks at the other end of edge i of pair.few, of in-edges first: at each end
+// once, and not at the pair's own two.
+__device__ inline void look_at_edge(const ChangedLinks &links, const Pair &pair,
+                                    uint32_t i, Common &common) {
+  bool is_in = SIGPS_DIRECTED && i < pair.in.degree;
+  Row row = is_in ? pair.in : pair.out, other = is_in ? pair.out : pair.in;
+  uint32_t at = is_in ? i : i - pair.in.degree;
+  uint32_t w = row.ends[at], arcs = BOTH_WAYS;
+  bool is_again = at > 0 && row.ends[at - 1] == w;
+  if (is_again || w == pair.few || w == pair.many)
+    return;
+  if (SIGPS_DIRECTED) {
+    bool is_in_other = has_end(other, w);
+    if (!is_in && is_in_other)
       return;
-    uint32_t others = arcs_between(links, pair.many, w, slot, [&] {
-      return arcs_in_rows(links, pair.many, w);
-    });
-    if (others == NO_ARC)
-      return;
-    add(links.neighbor_links, w, change);
-    common.of_few += __popc(arcs);
-    common.of_many += __popc(others);
-  };
-  const ChangingRows &outgoing = outgoing_of(links);
-  const ChangingRows &incoming = incoming_of(links);
-  if (!SIGPS_DIRECTED) {
-    each_other(outgoing, pair, first, step, [&](uint32_t w) {
-      look_at(w, arcs_between(links, pair.few, w, slot,
-                              [] { return uint32_t(BOTH_WAYS); }));
-    });
-  } else {
-    each_other(incoming, pair, first, step, [&](uint32_t w) {
-      look_at(w, arcs_between(links, pair.few, w, slot, [&] {
-                return uint32_t(FROM |
-                                (has_end(outgoing, pair.few, w) ? TO : NO_ARC));
-              }));
-    });
-    each_other(outgoing, pair, first, step, [&](uint32_t w) {
-      if (!has_end(incoming, pair.few, w)) // otherwise it was looked at
-        look_at(w, arcs_between(links, pair.few, w, slot,
-                                [] { return uint32_t(TO); }));
-    });
+    arcs = !is_in ? TO : is_in_other ? BOTH_WAYS : FROM;
   }
+  look_at(links, pair, w, arcs_between(links, pair.few, w, pair.slot, arcs),
+          common);
+}
+
+// Looks at every step-th entry from `first` of the list of pair.few.
+__device__ inline void look_at_list(const ChangedLinks &links, const Pair &pair,
+                                    uint32_t first, uint32_t step,
+                                    Common &common) {
   uint32_t number = 0;
   for (uint32_t entry = links.heads[pair.few]; entry != 0; number++) {
     uint32_t other = (entry - 1) / 2;
-    if (number % step == first && other > slot) { // it is still there
+    if (number % step == first && other > pair.slot) { // it is still there
       uint32_t low = uint32_t(links.keys[other] >> 32);
       uint32_t high = uint32_t(links.keys[other]);
       uint32_t before = before_of(links, other);
-      look_at(low == pair.few ? high : low,
-              low == pair.few ? before : turned(before));
+      look_at(links, pair, low == pair.few ? high : low,
+              low == pair.few ? before : turned(before), common);
     }
     entry = links.nexts[entry - 1];
   }
-  return common;
 }
 
+// Looks at the pairs of those lanes that have a short one, all of them at once.
+__device__ inline void look_at_short(const ChangedLinks &links,
+                                     const Pair &mine, bool is_short) {
+  uint32_t length = is_short ? num_edges(mine) : 0;
+  uint32_t stop = sum_up_to(length);
+  uint32_t total = __shfl_sync(ALL_LANES, stop, 31);
+  for (uint32_t first = 0; first < total; first += 32) {
+    uint32_t e = first + lane(), owner = 0; // the first that stops behind e
+#pragma unroll
+    for (uint32_t step = 16; step > 0; step /= 2)
+      if (__shfl_sync(ALL_LANES, stop, owner + step - 1) <= e)
+        owner += step;
+    Pair pair = pair_of_lane(mine, owner);
+    uint32_t begin = __shfl_sync(ALL_LANES, stop - length, owner);
+    Common common = {0, 0};
+    if (e < total)
+      look_at_edge(links, pair, e - begin, common);
+    add_common(links, pair, common);
+  }
+  if (is_short) {
+    Common common = {0, 0};
+    look_at_list(links, mine, 0, 1, common);
+    add_common(links, mine, common);
+  }
+}
+
+// Looks at the pairs of those lanes that have a long one, one after another:
+// every step-th edge from `first`.
+__device__ inline void look_at_long(const ChangedLinks &links, const Pair &mine,
+                                    bool is_long, uint32_t first,
+                                    uint32_t step) {
+  uint32_t those = __ballot_sync(ALL_LANES, is_long);
+  for (; those != 0; those &= those - 1) {
+    Pair pair = pair_of_lane(mine, __ffs(those) - 1);
+    Common common = {0, 0};
+    for (uint32_t i = first; i < num_edges(pair); i += step)
+      look_at_edge(links, pair, i, common);
+    look_at_list(links, pair, first, step, common);
+    common = {sum_of_warp(common.of_few), sum_of_warp(common.of_many)};
+    if (lane() == 0)
+      add_common(links, pair, common);
+  }
+}
+
+// Each warp takes every num_warps()-th pair, and each block every gridDim.x-th
+// of those that take a block: as many at once as there are lanes.
 __device__ void look_at_pairs(const ChangedLinks &links) {
   uint32_t count = links.batch.counts->num_begun;
-  auto look = [&](uint32_t slot, const Ends &pair, uint32_t first,
-                  uint32_t step) {
-    uint32_t before = before_of(links, slot), after = after_of(links, slot);
-    long long sign = (after != NO_ARC) - (before != NO_ARC);
-    long long change = static_cast<long long>(__popc(after)) - __popc(before);
-    Common common = look_at_common(links, slot, pair, change, first, step);
-    long long of_few = sum_of_warp(common.of_few);
-    long long of_many = sum_of_warp(common.of_many);
-    if (lane() == 0) {
-      add(links.neighbor_links, pair.many, sign * of_few);
-      add(links.neighbor_links, pair.few, sign * of_many);
+  for (uint64_t base = first_warp(); base < count;
+       base += 32ull * num_warps()) {
+    uint64_t k = base + uint64_t(lane()) * num_warps();
+    Pair mine = k < count ? pair_of(links, links.pairs[k]) : Pair{};
+    bool is_short = false, is_long = false;
+    if (k < count) {
+      long long sign = sign_of(links, mine.slot);
+      add(links.num_neighbors, mine.few, sign);
+      add(links.num_neighbors, mine.many, sign);
+      is_short = num_edges(mine) <= FEW && links.num_hung[mine.few] <= FEW_HUNG;
+      is_long = !is_short && num_edges(mine) <= MANY;
     }
-    if (first == 0) {
-      add(links.num_neighbors, pair.few, sign);
-      add(links.num_neighbors, pair.many, sign);
-    }
-  };
-  for (uint32_t k = first_warp(); k < count; k += num_warps()) {
-    Ends pair = ends_of(links, links.pairs[k]);
-    if (degree_of(links, pair.few) <= MANY)
-      look(links.pairs[k], pair, lane(), 32);
+    look_at_short(links, mine, is_short);
+    look_at_long(links, mine, is_long, lane(), 32);
   }
-  for (uint32_t k = blockIdx.x; k < count; k += gridDim.x) {
-    Ends pair = ends_of(links, links.pairs[k]);
-    if (degree_of(links, pair.few) > MANY)
-      look(links.pairs[k], pair, threadIdx.x, blockDim.x);
+  for (uint64_t base = blockIdx.x; base < count; base += 32ull * gridDim.x) {
+    uint64_t k = base + uint64_t(lane()) * gridDim.x;
+    Pair mine = k < count ? pair_of(links, links.pairs[k]) : Pair{};
+    look_at_long(links, mine, num_edges(mine) > MANY, threadIdx.x, blockDim.x);
   }
 }
 
