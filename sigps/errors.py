@@ -7,6 +7,7 @@
     ├── CompileError     compute() cannot be compiled: file, line, source text
     ├── ComputeError     arithmetic of compute() has no result: vertex, superstep, file, line
     ├── DeviceError      a device lacks what the run needs: rank
+    │   └── KernelError  kernels cannot be compiled for it, or linked
     ├── ExchangeError    ranks could not exchange messages: rank, superstep
     ├── StateLogError    a state log is missing, damaged, or of another job
     ├── OutputError      a result could not be written, or is not whole
@@ -30,6 +31,7 @@ __all__ = [
     "DeviceError",
     "ExchangeError",
     "GraphError",
+    "KernelError",
     "OutputError",
     "PartitionError",
     "ServerError",
@@ -126,6 +128,10 @@ class DeviceError(SigpsError):
     def __init__(self, problem: str, *, rank: int = 0) -> None:
         super().__init__(f"rank {rank}: {problem}")
         self.rank = rank
+
+
+class KernelError(DeviceError):
+    """Kernels cannot be compiled or linked for a device; holds the messages of the compiler or linker."""
 
 
 class ExchangeError(SigpsError):

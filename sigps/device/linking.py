@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sigps.errors import DeviceError
+from sigps.errors import KernelError
 from sigps.kernels import cuda as kernels
 from sigps.native import cache
 
@@ -34,7 +34,7 @@ def compile_source(source: str, name: str, arch: str, defines: Mapping[str, str]
         include: The folder of `#include "..."`.
 
     Raises:
-        DeviceError: If the source or a macro is wrong; holds the compiler's messages.
+        KernelError: If the source or a macro is wrong; holds the compiler's messages.
     """
     with _importing:
         from cuda.core import Program, ProgramOptions
@@ -50,14 +50,14 @@ def compile_source(source: str, name: str, arch: str, defines: Mapping[str, str]
     try:
         return bytes(Program(source, "c++", options).compile("ltoir").code)
     except Exception as error:
-        raise DeviceError(f"{name} cannot be compiled for {arch}: {error}") from error
+        raise KernelError(f"{name} cannot be compiled for {arch}: {error}") from error
 
 
 def link_modules(modules: Sequence[bytes], arch: str) -> bytes:
     """Link LTO-IR to a cubin, with calls between the modules inlined; about 0.2 s.
 
     Raises:
-        DeviceError: If a function is missing or the architecture is unknown; holds the linker's messages.
+        KernelError: If a function is missing or the architecture is unknown; holds the linker's messages.
     """
     with _importing:
         from cuda.core import Linker, LinkerOptions, ObjectCode
@@ -67,7 +67,7 @@ def link_modules(modules: Sequence[bytes], arch: str) -> bytes:
     try:
         return bytes(Linker(*codes, options=options).link("cubin").code)
     except Exception as error:
-        raise DeviceError(f"kernels cannot be linked for {arch}: {error}") from error
+        raise KernelError(f"kernels cannot be linked for {arch}: {error}") from error
 
 
 _linking: dict[str, threading.Lock] = collections.defaultdict(threading.Lock)  # a lock a key
@@ -83,7 +83,7 @@ def link_ahead(
     """
 
     def work() -> None:
-        with contextlib.suppress(DeviceError):
+        with contextlib.suppress(KernelError):
             link_kernel(kernel, arch, macros, functions)
 
     threading.Thread(target=work, name=f"link {kernel}").start()
@@ -104,7 +104,7 @@ def link_kernel(
         A cubin.
 
     Raises:
-        DeviceError: If the kernel cannot be compiled or linked.
+        KernelError: If the kernel cannot be compiled or linked.
     """
     macros = macros or {}
     digest = hashlib.sha256(repr(sorted(macros.items())).encode())

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sigps.engine.stats import StatsLog
-from sigps.errors import DeviceError
+from sigps.errors import DeviceError, KernelError
 from sigps.graph.graph import Graph
 from sigps.graph.later import LaterGraph
 from sigps.graph.versions.apply import stored_edges
@@ -320,6 +320,8 @@ class GpuRankedRun(OnRanks):
                 agree=agree,
                 owner_of=assignment.owner_of,
             )
+        except KernelError:
+            raise
         except (DeviceError, MemoryError) as error:
             raise DeviceError(f"rows that follow do not fit the GPU: {error}", rank=group.rank) from error
         for name, values in [*made.options.initial.items(), *made.options.columns.items()]:

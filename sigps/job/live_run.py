@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sigps.errors import DeviceError
+from sigps.errors import DeviceError, KernelError
 from sigps.graph.graph import Graph
 from sigps.graph.ids import Ids
 from sigps.graph.versions.batch import Changes, LaterChanges, as_changes
@@ -542,6 +542,8 @@ def _on_gpu(made: Prepared, found: Incremental, options: Mapping[str, Any]) -> t
         if engine is None or engine.obstacle:
             engine = GpuFollowingEngine(*parts, refused=obstacle or "")
         obstacle = engine.obstacle
+    except KernelError:
+        raise
     except (DeviceError, MemoryError) as error:  # a run may leave edges on the host
         obstacle = f"rows that follow do not fit the GPU: {error}"
     if engine is None or obstacle:

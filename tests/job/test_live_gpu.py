@@ -22,7 +22,7 @@ from sigps.device.cpu import Threads
 from sigps.device.linking import link_kernel
 from sigps.engine import fixed_points
 from sigps.engine.gpu import components, edited_rows, following, live, path_lengths
-from sigps.errors import DeviceError, GraphError
+from sigps.errors import DeviceError, GraphError, KernelError
 from sigps.graph.later import LaterGraph
 from sigps.job import guard
 from sigps.job import live_run as live_run_module
@@ -714,6 +714,17 @@ def test_rows_that_do_not_fit_are_laid_out_anew(program: Vertex, copies: int, mo
         assert stream._live is None
         assert "do not fit" in stream._why
         assert stream.apply(deletes=([8], [9]))[field][9] in (-1, np.inf)
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+def test_kernels_that_do_not_compile_are_no_lack_of_memory(monkeypatch: Any) -> None:
+    def kernels(*_: Any) -> None:
+        raise KernelError("live.cu cannot be compiled")
+
+    monkeypatch.setattr(following, "_kernels", kernels)
+    graph = Graph.from_edges([0, 1], [1, 2], np.ones(2))
+    with pytest.raises(KernelError, match="cannot be compiled"):
+        sigps.stream(SSSP(source=0), graph, device="cuda")
 
 
 @pytest.mark.usefixtures("host_is_gpu")

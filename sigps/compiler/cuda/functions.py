@@ -16,7 +16,7 @@ from sigps.compiler.cuda.stores import reporting_changes, reports_changes
 from sigps.compiler.cuda.teams import divided_for, divides
 from sigps.compiler.program import Delivery, VertexProgram
 from sigps.device.linking import compile_source
-from sigps.errors import CompileError, DeviceError
+from sigps.errors import CompileError, KernelError
 from sigps.kernels import cuda as kernels
 from sigps.native.builder import Functions as TypedFunctions
 from sigps.native.builder import Site
@@ -86,7 +86,7 @@ class Functions:
         folder = Path(kernels.__file__).parent
         try:
             return compile_source(source, f"{program.name}.cu", arch, defines, folder)
-        except DeviceError as error:
+        except KernelError as error:
             raise CompileError(
                 f"{program.name}: this cannot be compiled for a GPU ({error}): run it with device='cpu'",
                 file=program.file,

@@ -29,7 +29,7 @@ from sigps.compiler.cuda.functions import Functions
 from sigps.compiler.frontend.analysis import analyse
 from sigps.compiler.program import Consumption
 from sigps.engine.gpu.memory_plan import shape_of
-from sigps.errors import DeviceError
+from sigps.errors import KernelError
 from sigps.kernels import cuda as kernels
 from sigps.kernels.cuda.abi import ARGUMENTS, HALT, OVERFLOW, RETIRE, SENT
 
@@ -335,9 +335,9 @@ def test_more_values_on_edges_than_a_job_has_room_for() -> None:
 
 def test_kernels_that_are_wrong_say_why() -> None:
     program = compiled("WCC")
-    with pytest.raises(DeviceError, match=r"gather_reference\.cu cannot be compiled for sm_90"):
+    with pytest.raises(KernelError, match=r"gather_reference\.cu cannot be compiled for sm_90"):
         link(program, "gather_reference", "sm_90", {"Arguments": "42"})
-    with pytest.raises(DeviceError, match="sm_10"):
+    with pytest.raises(KernelError, match="sm_10"):
         link(program, "gather_reference", "sm_10")
 
 
