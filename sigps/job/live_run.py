@@ -181,7 +181,10 @@ class LiveRun:
         assert self._finder is not None
         if not ids.is_identity:
             return None
-        taken = self._finder.taken(batch.inserts, batch.deletes, types, ids.num_vertices)
+        try:
+            taken = self._finder.taken(batch.inserts, batch.deletes, types, ids.num_vertices)
+        except MemoryError:  # of the device: it takes fewer bytes of the host's way
+            return None
         if taken is None:
             return None
         new, old, columns = taken

@@ -36,7 +36,7 @@ from sigps.engine.gpu.engine import GpuProgram
 from sigps.engine.gpu.following import TO_THE_END, GpuFollowingEngine, live_macros
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.stats import AT_ONCE, StatsLog, SuperstepStats
-from sigps.kernels.cuda.abi import structure
+from sigps.kernels.cuda.abi import copy_into, structure
 
 __all__ = ["MOST_STAMP", "PART", "ROUND", "GpuArrivalEngine", "arrival_macros", "find_arrival_obstacle"]
 
@@ -169,7 +169,8 @@ class GpuArrivalEngine(GpuFollowingEngine):
             self._stamps[:] = 0
             self._stamp = 1
         batch = self._batches.batch
-        live["batch"], live["stamp"], live["most_cost"] = batch, self._stamp, most_cost
+        copy_into("batch", live, batch)
+        live["stamp"], live["most_cost"] = self._stamp, most_cost
         blocks = num_blocks(gpu, max(32 * self._size, self._num_owned // 8))
         self._settling["settle_arrivals"].launch(blocks, THREADS, (live,), cooperative=True)
         self._launch_computing()

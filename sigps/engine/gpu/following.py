@@ -262,7 +262,9 @@ class GpuFollowingEngine:
         """
         mirrors, weights = len(self._batches.sides) == 1, None
         if self._column is not None:
-            weights = inserts.columns.get(self._column, np.ones(inserts.sources.size, np.uint8))
+            weights = inserts.columns.get(self._column)
+            if weights is None:
+                weights = np.ones(inserts.sources.size, np.uint8)
         self._size = max(inserts.sources.size, deletes.sources.size) * (1 + mirrors)
         self._batches.send_ends(
             inserts,

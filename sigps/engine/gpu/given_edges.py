@@ -6,12 +6,13 @@ host, which has a way for all of it, or says what is wrong.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sigps.device.cuda import Gpu, Kernel, fits
+from sigps.device.cuda import Gpu, Kernel
 from sigps.device.transfers import bring_small, copy_within
 from sigps.engine.cpu.following import EdgeChanges
 from sigps.engine.gpu.edited_rows import THREADS, num_blocks
@@ -79,39 +80,37 @@ def take_edges(
         num_vertices: The graph's; its ids are the numbers below.
 
     Returns:
-        Both; None where the host is to look at them, or where there is no room.
+        Both; None where the host is to look at them.
+
+    Raises:
+        MemoryError: If the device has no room for them.
     """
     import cupy
 
-    given, taken, held = np.zeros((), dtype=_GIVEN), [], []
-    counts = [0 if edges is None else edges.sources.size for edges in (inserts, inserts, deletes, deletes)]
-    weight_bytes = 0 if column is None else column[1].itemsize
-    if not fits(4 * sum(counts) + weight_bytes * counts[0]):
-        return None
-    parts = [
-        ends for edges in (inserts, deletes) for ends in (edges[:2] if edges is not None else (None, None))
-    ]
-    for part, (ids, count) in enumerate(zip(parts, counts, strict=True)):
-        taken.append(cupy.empty(count, dtype=cupy.uint32))
-        given["gids"][part], given["id_counts"][part] = taken[-1].data.ptr, count
-        if count:
-            held.append(_in_one_piece(ids))
-            given["ids"][part], given["id_types"][part] = held[-1].data.ptr, _TYPES.index(held[-1].dtype.name)
+    given, held = np.zeros((), dtype=_GIVEN), []
+    taken: list[Any] = 4 * [np.empty(0, np.uint32)]
+    parts = [edges[:2] if edges is not None else (None, None) for edges in (inserts, deletes)]
+    for part, ids in enumerate(itertools.chain(*parts)):
+        if ids is None or not ids.size:
+            continue
+        held.append(_in_one_piece(ids))
+        taken[part] = cupy.empty(ids.size, dtype=cupy.uint32)
+        given["ids"][part], given["id_types"][part] = held[-1].data.ptr, _TYPES.index(ids.dtype.name)
+        given["gids"][part], given["id_counts"][part] = taken[part].data.ptr, ids.size
     columns = {}
-    if column is not None and counts[0]:
-        assert inserts is not None
-        name, dtype = column
+    if column is not None and inserts is not None and inserts.sources.size:
+        (name, dtype), count = column, inserts.sources.size
         numbers = _on(inserts.columns.get(name), gpu)
         if numbers is None or numbers.dtype.name not in _TYPES or numbers.dtype.kind == "f" != dtype.kind:
             return None
         held.append(_in_one_piece(numbers))
-        columns[name] = weights = cupy.empty(counts[0], dtype=dtype)
+        columns[name] = weights = cupy.empty(count, dtype=dtype)
         given["numbers"], given["weights"] = held[-1].data.ptr, weights.data.ptr
-        given["number_type"], given["num_numbers"] = _TYPES.index(numbers.dtype.name), counts[0]
+        given["number_type"], given["num_numbers"] = _TYPES.index(numbers.dtype.name), count
     wrong = cupy.empty(1, dtype=cupy.uint32)
     wrong.data.memset_async(0, wrong.nbytes)
     given["num_vertices"], given["wrong"] = num_vertices, wrong.data.ptr
-    kernel.launch(num_blocks(gpu, max(counts)), THREADS, (given,))
+    kernel.launch(num_blocks(gpu, max(ids.size for ids in taken)), THREADS, (given,))
     if bring_small(wrong.data.ptr, wrong.nbytes).any():
         return None
     return EdgeChanges(taken[0], taken[1], columns), EdgeChanges(taken[2], taken[3], {})
@@ -145,7 +144,9 @@ def columns_to_keep(
         else:
             columns[name] = as_numbers(on_host(values, name), name)
     on_host_now = {name: values for name, values in columns.items() if type(values) is np.ndarray}
-    return columns | Changes(columns=on_host_now).cast(types, "inserts").copied().columns
+    if on_host_now:
+        columns |= Changes(columns=on_host_now).cast(types, "inserts").copied().columns
+    return columns
 
 
 def _on(values: Any, gpu: Gpu) -> Any:

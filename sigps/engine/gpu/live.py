@@ -38,7 +38,7 @@ from sigps.engine.gpu.following import TO_THE_END, GpuFollowingEngine
 from sigps.engine.gpu.path_lengths import gpu_path_lengths
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.engine.stats import AT_ONCE, StatsLog, SuperstepStats
-from sigps.kernels.cuda.abi import structure
+from sigps.kernels.cuda.abi import copy_into, structure
 
 __all__ = [
     "AT_A_TIME",
@@ -230,7 +230,8 @@ class GpuLiveEngine(GpuFollowingEngine):
         if self._stamp > MOST_STAMP:
             self._stamps[:] = 0
             self._stamp = 1
-        live["batch"], live["stamp"], live["most_cost"] = self._batches.batch, self._stamp, most_cost
+        copy_into("batch", live, self._batches.batch)
+        live["stamp"], live["most_cost"] = self._stamp, most_cost
         live["senders"], live["records"] = lease["sent"][parity], lease["records"][parity]
         blocks = num_blocks(self._native.gpu, max(32 * self._size, int(live["num_words"]) // 8))
         self._kernels["begin_again"].launch(blocks, THREADS, (live,), cooperative=True)
@@ -246,7 +247,8 @@ class GpuLiveEngine(GpuFollowingEngine):
         if self._adds or not (anew or (self._has_numbers and self._changes)):
             return
         live = self._live
-        live["batch"], live["numbers_anew"] = self._batches.batch, anew
+        copy_into("batch", live, self._batches.batch)
+        live["numbers_anew"] = anew
         blocks = num_blocks(self._native.gpu, self._num_owned)
         self._kernels["find_numbers"].launch(blocks, THREADS, (live,), cooperative=True)
         self._has_numbers = True

@@ -34,6 +34,7 @@ from sigps.engine.gpu.following import live_macros
 from sigps.engine.gpu.live import AT_A_TIME, MOST_STAMP, ROUND, SUPERSTEP, TRIMMING, GpuLiveEngine
 from sigps.engine.gpu.ranked_rows import GpuRankedEngine
 from sigps.engine.stats import StatsLog
+from sigps.kernels.cuda.abi import copy_into
 
 __all__ = ["GpuRankedLiveEngine"]
 
@@ -85,7 +86,8 @@ class GpuRankedLiveEngine(GpuRankedEngine, GpuLiveEngine):
         live = self._live
         if self._adds or not live["has_deletes"]:
             return
-        live["batch"], live["numbers_anew"] = self._batches.batch, not self._has_numbers
+        copy_into("batch", live, self._batches.batch)
+        live["numbers_anew"] = not self._has_numbers
         self._has_numbers = True
         blocks = num_blocks(self._native.gpu, self._num_owned)
         self._rank_kernels["number_among_ranks"].launch(blocks, THREADS, (live,), cooperative=True)

@@ -30,7 +30,7 @@ from sigps.engine.gpu.following import MOST_STATES, TO_THE_END, GpuFollowingEngi
 from sigps.engine.gpu.triangles import Around, count_around
 from sigps.engine.stats import StatsLog
 from sigps.errors import DeviceError
-from sigps.kernels.cuda.abi import structure
+from sigps.kernels.cuda.abi import copy_into, structure
 
 __all__ = ["GpuMeasuresEngine", "find_measures_obstacle", "link_macros"]
 
@@ -108,7 +108,7 @@ class GpuMeasuresEngine(GpuFollowingEngine):
             return StatsLog()
         for name in ("num_neighbors", "neighbor_links"):
             self._links[name] = getattr(self._found, name).data.ptr
-        self._links["batch"] = self._batches.batch
+        copy_into("batch", self._links, self._batches.batch)
         self._work[:] = 0
         blocks = num_blocks(self._native.gpu, self._num_owned, 32)
         self._counting["add_up_work_warp_mapped"].launch(blocks, THREADS, (self._links,))
@@ -161,7 +161,8 @@ class GpuMeasuresEngine(GpuFollowingEngine):
         num_slots = 1 << (num_changes << self._directed).bit_length()
         if not self._table or self._table[0].size < num_slots:
             self._make_table(num_slots)
-        links["batch"], links["num_slots"], links["most_cost"] = batch, num_slots, min(most_cost, TO_THE_END)
+        copy_into("batch", links, batch)
+        links["num_slots"], links["most_cost"] = num_slots, min(most_cost, TO_THE_END)
         blocks = num_blocks(self._native.gpu, max(num_slots, 32 * self._size))
         self._counting["follow_links"].launch(blocks, THREADS, (links,), cooperative=True)
         self._launched = most_cost

@@ -29,7 +29,7 @@ from sigps.engine.gpu.peers import GpuPeerEngine
 from sigps.engine.partition.subgraph import Subgraph
 from sigps.errors import DeviceError, ExchangeError
 from sigps.graph.versions.row_changes import distinct
-from sigps.kernels.cuda.abi import structure
+from sigps.kernels.cuda.abi import copy_into, structure
 
 __all__ = ["GpuRankedEngine", "NewGhosts"]
 
@@ -282,7 +282,7 @@ class GpuRankedEngine(GpuFollowingEngine):
 
     def _launch_again(self) -> None:
         if self._is_launched:
-            self._live["batch"] = self._batches.batch
+            copy_into("batch", self._live, self._batches.batch)
             self._launch_together(np.uint32(_REFUSED if self.obstacle else 0))
 
     @abstractmethod

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = [
     "ARGUMENTS",
@@ -19,6 +20,7 @@ __all__ = [
     "SENT",
     "WROTE",
     "capacity_of",
+    "copy_into",
     "structure",
 ]
 
@@ -109,6 +111,14 @@ def _parts(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
 def _number(length: str) -> int:
     found = re.search(rf"constexpr uint32_t {length} = (\d+)", _text())
     return int(found[1] if found is not None else length)
+
+
+def copy_into(field: str, whole: NDArray[Any], part: NDArray[Any]) -> None:
+    """Copy a structure over a field of another. NumPy goes from field to field of it: 20 us for a `Batch`, here 3."""
+    assert whole.dtype.fields is not None
+    dtype, at = whole.dtype.fields[field][:2]
+    assert dtype == part.dtype
+    whole.reshape(1).view(np.uint8)[at : at + dtype.itemsize] = part.reshape(1).view(np.uint8)
 
 
 ARGUMENTS = structure("Arguments").dtype
