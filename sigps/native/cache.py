@@ -151,12 +151,14 @@ def _require_own(path: Path, found: os.stat_result, closed: int) -> None:
 
 def _write_whole(path: Path, content: bytes, name_it: Callable[[str, Path], None] = os.replace) -> None:
     """Write a file that others see whole or not at all, and that is the user's alone."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file, contextlib.ExitStack() as ended:
-        ended.enter_context(contextlib.suppress(FileNotFoundError))
-        ended.callback(os.unlink, file.name)
-        file.write(content)
-        file.flush()
-        name_it(file.name, path)
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        try:
+            file.write(content)
+            file.flush()
+            name_it(file.name, path)
+        finally:  # an ExitStack would keep the error, and with it the frames of all callers, until cycles are collected
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(file.name)
 
 
 def _digest(secret: bytes, name: str, content: bytes) -> bytes:
