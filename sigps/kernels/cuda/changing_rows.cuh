@@ -16,9 +16,9 @@
 // that are the same the first goes in.
 //
 // Schedule: each function is a phase of a cooperative launch, with a barrier
-// behind it. A warp takes 32 short rows at a time, as if they were one, or a
-// part of a long one. Rows that ascend are closed up and merged by a block each
-// if they are long, others by a warp.
+// behind it. A warp takes up to 32 short rows at a time, as if they were one,
+// or a part of a long one. Rows that ascend are closed up and merged by a block
+// each if they are long, others by a warp.
 //
 // Macros: SIGPS_WEIGHT, a type; SIGPS_COLUMNS, 1: edges have a number, else
 // nobody reads `weights`; SIGPS_ORDERED, 0, 1, or 2: rows of
@@ -42,9 +42,10 @@ constexpr uint32_t MANY = 1024; // edges of a row that takes a block
 constexpr uint32_t AT_ONCE = 8; // edges that a thread of such a block looks at
 constexpr uint32_t MOST_RANKS = 16;
 constexpr uint32_t PART = SIGPS_PART;
-constexpr uint32_t LONG = 1u << 31;  // beside a row that is taken in parts
-constexpr uint32_t MOVES = 1u << 31; // beside the edges that a row gets
-constexpr uint32_t PER_LANE = 4;     // edges that a lane reads at once
+constexpr uint32_t LONG = 1u << 31;   // beside a row that is taken in parts
+constexpr uint32_t MOVES = 1u << 31;  // beside the edges that a row gets
+constexpr uint32_t PER_LANE = 4;      // edges that a lane reads at once
+constexpr uint32_t TASKS_OF_WARP = 4; // that rows are divided into, at least
 constexpr unsigned long long FREE = ~0ull;   // of a table
 constexpr uint32_t DELETES = 0, INSERTS = 2; // of counters of touched rows
 constexpr uint32_t MOVED_SLACK = 8, MOVED_ROOM = 4; // room of a row that moves
@@ -366,35 +367,54 @@ __device__ inline OpenRow<uint32_t> row_as_it_is(const ChangingRows &rows,
   return {rows.begins[row], rows.degrees[row], k};
 }
 
+// How many short rows a warp takes at a time, a power of two: few rows get a
+// warp each, since one has up to PART edges.
+__device__ inline uint32_t rows_of_warp(uint32_t count) {
+  uint32_t width = 1;
+  while (width < 32 && TASKS_OF_WARP * width * num_warps() < count)
+    width *= 2;
+  return width;
+}
+
 // Calls `open(k)`, which returns an OpenRow, for touched rows, and then
 // `visit(is_one, told, i, place, end)` for their edges: for edge i of a row,
 // which stands at a place. A short row is opened once, by the warp that visits
-// its edges, a long one for each part. All lanes of a warp call `visit`
-// together; `is_one` is false where there is no edge for a lane.
+// its edges, a long one by all lanes for each part. All lanes of a warp call
+// `visit` together; `is_one` is false where there is no edge for a lane.
 template <class Open, class Visit>
 __device__ void visit_edges(const Batch &batch, uint32_t kind, uint32_t side,
                             Open open, Visit visit) {
   const ChangingRows &rows = batch.sides[side];
   uint32_t count = batch.counts->num_touched[kind + side];
-  uint32_t num_groups = count / 32 + (count % 32 != 0);
   uint32_t num_parts = batch.counts->num_parts[kind + side];
-  for (uint64_t task = first_warp(); task < uint64_t(num_groups) + num_parts;
-       task += num_warps()) {
-    uint32_t k = uint32_t(task) * 32 + lane(), skipped = 0, length = 0;
-    bool has_row = k < count && !(rows.touched[k] & LONG);
-    if (task >= num_groups) { // a part, of the first lane
-      uint64_t part = rows.parts[task - num_groups];
-      k = uint32_t(part >> 32), skipped = uint32_t(part), has_row = lane() == 0;
+  for (uint32_t p = first_warp(); p < num_parts; p += num_warps()) {
+    uint32_t skipped = uint32_t(rows.parts[p]);
+    auto row = open(uint32_t(rows.parts[p] >> 32));
+    uint32_t stop = min(row.degree, skipped + PART);
+    for (uint32_t first = skipped; first < stop; first += 32 * PER_LANE) {
+      uint32_t ends[PER_LANE];
+#pragma unroll
+      for (uint32_t n = 0; n < PER_LANE; n++) {
+        uint32_t i = first + 32 * n + lane();
+        ends[n] = i < stop ? rows.ends[row.begin + i] : HOLE;
+      }
+#pragma unroll
+      for (uint32_t n = 0; n < PER_LANE; n++) {
+        uint32_t i = first + 32 * n + lane();
+        visit(i < stop, row.told, i, row.begin + i, ends[n]);
+      }
     }
-    decltype(open(k)) row{};
-    if (has_row) {
-      row = open(k);
-      length = row.degree - min(row.degree, skipped);
-      length = task < num_groups ? length : min(length, PART);
-    }
-    uint32_t stop = sum_up_to(length);
+  }
+  uint32_t width = rows_of_warp(count);
+  for (uint64_t base = uint64_t(first_warp()) * width; base < count;
+       base += uint64_t(num_warps()) * width) {
+    uint64_t k = base + lane();
+    decltype(open(0u)) row{};
+    if (lane() < width && k < count && !(rows.touched[k] & LONG))
+      row = open(uint32_t(k));
+    uint32_t stop = sum_up_to(row.degree);
     uint32_t total = __shfl_sync(ALL_LANES, stop, 31);
-    uint32_t shift = skipped - (stop - length); // from the group's to the row's
+    uint32_t shift = row.degree - stop; // from the warp's edges to the row's
     for (uint32_t first = 0; first < total; first += 32 * PER_LANE) {
       decltype(row.told) told[PER_LANE];
       uint32_t of_row[PER_LANE], ends[PER_LANE];
