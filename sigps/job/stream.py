@@ -197,7 +197,7 @@ class Stream:
 
         Args:
             batch: One of `sigps.read_updates`, or None.
-            inserts: As in `Graph.apply`, where there is no batch.
+            inserts: As in `Graph.apply`, where there is no batch. On one GPU arrays in its memory are taken there.
             deletes: Likewise.
             delete_vertices: Likewise. Others are renumbered, so a full run follows.
 
