@@ -60,6 +60,8 @@ constexpr unsigned long long NO_KEY = ~0ull;
 // The most edges of a pair's end, and entries of its list, that do not take a
 // warp: a lane goes along such a list alone.
 constexpr uint32_t FEW = 256, FEW_HUNG = 8;
+// Edges of such an end whose ends a warp searches for in a part of the other's.
+constexpr uint32_t TILE = 128;
 
 // The arcs between two vertices, as one of them sees them.
 enum Arcs : uint32_t { NO_ARC = 0, TO = 1, FROM = 2, BOTH_WAYS = 3 };
@@ -154,14 +156,29 @@ __device__ inline bool has_end(const Row &row, uint32_t end) {
   return at < row.degree && row.ends[at] == end;
 }
 
-// The arcs between v and w after the batch, as v sees them.
-__device__ inline uint32_t arcs_in_rows(const ChangedLinks &links, uint32_t v,
-                                        uint32_t w) {
-  bool is_out = has_end(row_of(outgoing_of(links), v), w);
+// A vertex's edges: where rows of both ends have an edge, `in` is empty.
+struct Sides {
+  Row in, out;
+};
+
+__device__ inline Sides sides_of(const ChangedLinks &links, uint32_t v) {
+  Sides sides = {};
+  if (SIGPS_DIRECTED)
+    sides.in = row_of(incoming_of(links), v);
+  sides.out = row_of(outgoing_of(links), v);
+  return sides;
+}
+
+__device__ inline uint32_t num_edges(const Sides &sides) {
+  return sides.in.degree + sides.out.degree;
+}
+
+// The arcs between a vertex and w after the batch, as the vertex sees them.
+__device__ inline uint32_t arcs_to(const Sides &of_vertex, uint32_t w) {
+  bool is_out = has_end(of_vertex.out, w);
   if (!SIGPS_DIRECTED)
     return is_out ? BOTH_WAYS : NO_ARC;
-  bool is_in = has_end(row_of(incoming_of(links), v), w);
-  return (is_out ? TO : NO_ARC) | (is_in ? FROM : NO_ARC);
+  return (is_out ? TO : NO_ARC) | (has_end(of_vertex.in, w) ? FROM : NO_ARC);
 }
 
 // A pair's end of lower degree, and the other one.
@@ -284,24 +301,15 @@ __device__ inline void add(unsigned long long *at, uint32_t v,
     atomicAdd(&at[v], static_cast<unsigned long long>(change));
 }
 
-// A changed pair, and the edges of its end of lower degree: where rows of both
-// ends have an edge, `in` is empty.
+// A changed pair, and the edges of its end of lower degree.
 struct Pair {
   uint32_t slot, few, many;
-  Row in, out;
+  Sides edges;
 };
-
-__device__ inline uint32_t num_edges(const Pair &pair) {
-  return pair.in.degree + pair.out.degree;
-}
 
 __device__ inline Pair pair_of(const ChangedLinks &links, uint32_t slot) {
   Ends ends = ends_of(links, slot);
-  Pair pair = {slot, ends.few, ends.many};
-  if (SIGPS_DIRECTED)
-    pair.in = row_of(incoming_of(links), ends.few);
-  pair.out = row_of(outgoing_of(links), ends.few);
-  return pair;
+  return {slot, ends.few, ends.many, sides_of(links, ends.few)};
 }
 
 // The row, and the pair, that a lane has. By a whole warp.
@@ -316,8 +324,8 @@ __device__ inline Pair pair_of_lane(const Pair &mine, uint32_t lane) {
                __shfl_sync(ALL_LANES, mine.few, lane),
                __shfl_sync(ALL_LANES, mine.many, lane)};
   if (SIGPS_DIRECTED)
-    pair.in = row_of_lane(mine.in, lane);
-  pair.out = row_of_lane(mine.out, lane);
+    pair.edges.in = row_of_lane(mine.edges.in, lane);
+  pair.edges.out = row_of_lane(mine.edges.out, lane);
   return pair;
 }
 
@@ -340,15 +348,17 @@ __device__ inline void add_common(const ChangedLinks &links, const Pair &pair,
   add(links.neighbor_links, pair.few, sign * common.of_many);
 }
 
-// Looks at a vertex that pair.few has these arcs to: adds to it, if it is a
-// neighbour of the other end, too.
+// Looks at a vertex to which pair.few has arcs_of() arcs: adds to it, if it is
+// a neighbour of the other end, too, which most are not. of_many: those edges
+// of the other end that may be to it.
+template <class ArcsOf>
 __device__ inline void look_at(const ChangedLinks &links, const Pair &pair,
-                               uint32_t w, uint32_t arcs, Common &common) {
+                               const Sides &of_many, uint32_t w, ArcsOf arcs_of,
+                               Common &common) {
+  uint32_t others =
+      arcs_between(links, pair.many, w, pair.slot, arcs_to(of_many, w));
+  uint32_t arcs = others != NO_ARC ? arcs_of() : NO_ARC;
   if (arcs == NO_ARC)
-    return;
-  uint32_t others = arcs_between(links, pair.many, w, pair.slot,
-                                 arcs_in_rows(links, pair.many, w));
-  if (others == NO_ARC)
     return;
   add(links.neighbor_links, w,
       static_cast<long long>(__popc(after_of(links, pair.slot))) -
@@ -360,28 +370,32 @@ __device__ inline void look_at(const ChangedLinks &links, const Pair &pair,
 // Looks at the other end of edge i of pair.few, of in-edges first: at each end
 // once, and not at the pair's own two.
 __device__ inline void look_at_edge(const ChangedLinks &links, const Pair &pair,
-                                    uint32_t i, Common &common) {
-  bool is_in = SIGPS_DIRECTED && i < pair.in.degree;
-  Row row = is_in ? pair.in : pair.out, other = is_in ? pair.out : pair.in;
-  uint32_t at = is_in ? i : i - pair.in.degree;
-  uint32_t w = row.ends[at], arcs = BOTH_WAYS;
+                                    const Sides &of_many, uint32_t i,
+                                    Common &common) {
+  const Sides &edges = pair.edges;
+  bool is_in = SIGPS_DIRECTED && i < edges.in.degree;
+  Row row = is_in ? edges.in : edges.out;
+  uint32_t at = is_in ? i : i - edges.in.degree, w = row.ends[at];
   bool is_again = at > 0 && row.ends[at - 1] == w;
   if (is_again || w == pair.few || w == pair.many)
     return;
-  if (SIGPS_DIRECTED) {
-    bool is_in_other = has_end(other, w);
-    if (!is_in && is_in_other)
-      return;
-    arcs = !is_in ? TO : is_in_other ? BOTH_WAYS : FROM;
-  }
-  look_at(links, pair, w, arcs_between(links, pair.few, w, pair.slot, arcs),
-          common);
+  auto arcs_of = [&] {
+    uint32_t arcs = BOTH_WAYS;
+    if (SIGPS_DIRECTED) {
+      bool is_both = has_end(is_in ? edges.out : edges.in, w);
+      if (!is_in && is_both)
+        return uint32_t(NO_ARC); // it was looked at
+      arcs = !is_in ? TO : is_both ? BOTH_WAYS : FROM;
+    }
+    return arcs_between(links, pair.few, w, pair.slot, arcs);
+  };
+  look_at(links, pair, of_many, w, arcs_of, common);
 }
 
 // Looks at every step-th entry from `first` of the list of pair.few.
 __device__ inline void look_at_list(const ChangedLinks &links, const Pair &pair,
-                                    uint32_t first, uint32_t step,
-                                    Common &common) {
+                                    const Sides &of_many, uint32_t first,
+                                    uint32_t step, Common &common) {
   uint32_t number = 0;
   for (uint32_t entry = links.heads[pair.few]; entry != 0; number++) {
     uint32_t other = (entry - 1) / 2;
@@ -389,8 +403,10 @@ __device__ inline void look_at_list(const ChangedLinks &links, const Pair &pair,
       uint32_t low = uint32_t(links.keys[other] >> 32);
       uint32_t high = uint32_t(links.keys[other]);
       uint32_t before = before_of(links, other);
-      look_at(links, pair, low == pair.few ? high : low,
-              low == pair.few ? before : turned(before), common);
+      uint32_t arcs = low == pair.few ? before : turned(before);
+      look_at(
+          links, pair, of_many, low == pair.few ? high : low,
+          [&] { return arcs; }, common);
     }
     entry = links.nexts[entry - 1];
   }
@@ -399,7 +415,7 @@ __device__ inline void look_at_list(const ChangedLinks &links, const Pair &pair,
 // Looks at the pairs of those lanes that have a short one, all of them at once.
 __device__ inline void look_at_short(const ChangedLinks &links,
                                      const Pair &mine, bool is_short) {
-  uint32_t length = is_short ? num_edges(mine) : 0;
+  uint32_t length = is_short ? num_edges(mine.edges) : 0;
   uint32_t stop = sum_up_to(length);
   uint32_t total = __shfl_sync(ALL_LANES, stop, 31);
   for (uint32_t first = 0; first < total; first += 32) {
@@ -412,28 +428,56 @@ __device__ inline void look_at_short(const ChangedLinks &links,
     uint32_t begin = __shfl_sync(ALL_LANES, stop - length, owner);
     Common common = {0, 0};
     if (e < total)
-      look_at_edge(links, pair, e - begin, common);
+      look_at_edge(links, pair, sides_of(links, pair.many), e - begin, common);
     add_common(links, pair, common);
   }
   if (is_short) {
     Common common = {0, 0};
-    look_at_list(links, mine, 0, 1, common);
+    look_at_list(links, mine, sides_of(links, mine.many), 0, 1, common);
     add_common(links, mine, common);
   }
 }
 
-// Looks at the pairs of those lanes that have a long one, one after another:
-// every step-th edge from `first`.
+// The part of a row whose ends are from `low` to `high`.
+__device__ inline Row ends_between(const Row &row, uint32_t low,
+                                   uint32_t high) {
+  uint32_t first = num_below(row, low);
+  Row rest = {row.ends + first, row.degree - first};
+  return {rest.ends, num_below(rest, high + 1ull)};
+}
+
+// Looks at every step-th TILE of one of the two rows of pair.few: of edges from
+// `begin` on. Ends ascend, so those of a tile are searched for in a part of the
+// other end's rows, which the warp finds once.
+__device__ inline void look_at_tiles(const ChangedLinks &links,
+                                     const Pair &pair, const Row &row,
+                                     uint32_t begin, uint32_t first,
+                                     uint32_t step, Common &common) {
+  Sides of_many = sides_of(links, pair.many);
+  for (uint32_t at = first * TILE; at < row.degree; at += step * TILE) {
+    uint32_t stop = min(row.degree, at + TILE);
+    uint32_t low = row.ends[at], high = row.ends[stop - 1];
+    Sides near = {ends_between(of_many.in, low, high),
+                  ends_between(of_many.out, low, high)};
+    for (uint32_t i = at + lane(); i < stop; i += 32)
+      look_at_edge(links, pair, near, begin + i, common);
+  }
+}
+
+// Looks at the pairs of those lanes that have a long one, one after another: by
+// the first of so many warps, or another one.
 __device__ inline void look_at_long(const ChangedLinks &links, const Pair &mine,
-                                    bool is_long, uint32_t first,
-                                    uint32_t step) {
+                                    bool is_long, uint32_t warp,
+                                    uint32_t warps) {
   uint32_t those = __ballot_sync(ALL_LANES, is_long);
   for (; those != 0; those &= those - 1) {
     Pair pair = pair_of_lane(mine, __ffs(those) - 1);
+    const Sides &edges = pair.edges;
     Common common = {0, 0};
-    for (uint32_t i = first; i < num_edges(pair); i += step)
-      look_at_edge(links, pair, i, common);
-    look_at_list(links, pair, first, step, common);
+    look_at_tiles(links, pair, edges.in, 0, warp, warps, common);
+    look_at_tiles(links, pair, edges.out, edges.in.degree, warp, warps, common);
+    look_at_list(links, pair, sides_of(links, pair.many), 32 * warp + lane(),
+                 32 * warps, common);
     common = {sum_of_warp(common.of_few), sum_of_warp(common.of_many)};
     if (lane() == 0)
       add_common(links, pair, common);
@@ -453,16 +497,18 @@ __device__ void look_at_pairs(const ChangedLinks &links) {
       long long sign = sign_of(links, mine.slot);
       add(links.num_neighbors, mine.few, sign);
       add(links.num_neighbors, mine.many, sign);
-      is_short = num_edges(mine) <= FEW && links.num_hung[mine.few] <= FEW_HUNG;
-      is_long = !is_short && num_edges(mine) <= MANY;
+      is_short =
+          num_edges(mine.edges) <= FEW && links.num_hung[mine.few] <= FEW_HUNG;
+      is_long = !is_short && num_edges(mine.edges) <= MANY;
     }
     look_at_short(links, mine, is_short);
-    look_at_long(links, mine, is_long, lane(), 32);
+    look_at_long(links, mine, is_long, 0, 1);
   }
   for (uint64_t base = blockIdx.x; base < count; base += 32ull * gridDim.x) {
     uint64_t k = base + uint64_t(lane()) * gridDim.x;
     Pair mine = k < count ? pair_of(links, links.pairs[k]) : Pair{};
-    look_at_long(links, mine, num_edges(mine) > MANY, threadIdx.x, blockDim.x);
+    look_at_long(links, mine, num_edges(mine.edges) > MANY, threadIdx.x / 32,
+                 blockDim.x / 32);
   }
 }
 
