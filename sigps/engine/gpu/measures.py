@@ -25,6 +25,7 @@ from sigps.device.cuda import Gpu, Kernel, Module
 from sigps.device.transfers import copy_within
 from sigps.engine.cpu.following import EdgeChanges
 from sigps.engine.cpu.spending import Spending
+from sigps.engine.gpu import edited_rows
 from sigps.engine.gpu.edited_rows import THREADS, num_blocks
 from sigps.engine.gpu.following import MOST_STATES, TO_THE_END, GpuFollowingEngine, live_macros
 from sigps.engine.gpu.triangles import Around, count_around
@@ -172,13 +173,16 @@ class GpuMeasuresEngine(GpuFollowingEngine):
 
         self._table.clear()
         table = []
+        # Pairs that take more parts than all edges together are not worth it.
+        most_parts = num_slots + self._num_edges // edited_rows.PART
         for name, dtype, count in (
-            ("keys", np.uint64, 1), ("removed", np.uint32, 2), ("added", np.uint32, 2), ("became", np.uint32, 1),
-            ("pairs", np.uint32, 1), ("nexts", np.uint32, 2),
+            ("keys", np.uint64, num_slots), ("removed", np.uint32, 2 * num_slots), ("added", np.uint32, 2 * num_slots),
+            ("became", np.uint32, num_slots), ("pairs", np.uint32, num_slots), ("nexts", np.uint32, 2 * num_slots),
+            ("parts", np.uint64, most_parts),
         ):  # fmt: skip
-            table.append(cupy.empty(count * num_slots, dtype=dtype))
+            table.append(cupy.empty(count, dtype=dtype))
             self._links[name] = table[-1].data.ptr
-        self._table = table
+        self._table, self._links["most_parts"] = table, most_parts
 
     def _launch_again(self) -> None:
         if self._launched >= 0:

@@ -20,8 +20,8 @@
 // Schedule: `follow_links` is a cooperative launch, of phases with a barrier
 // between. Pairs are dealt out to warps, which read those of all lanes at once.
 // The edges of short ones a warp divides evenly among its lanes, as if they
-// were one pair's; longer ones take the warp each, and those whose ends both
-// have many edges a block. Measures are written by atomics.
+// were one pair's; of longer ones a warp takes a part. Measures are written by
+// atomics.
 //
 // Macros: those of `changing_rows.cuh`; SIGPS_DIRECTED, 0: rows of both ends
 // have an edge.
@@ -43,6 +43,8 @@ struct ChangedLinks {
                                       // above these
   uint32_t *pairs;                    // [num_slots] the slots of changed pairs
   uint32_t *nexts;                    // [2 * num_slots] of a list of `heads`
+  uint64_t *parts;                    // [most_parts] of long pairs: the slot,
+                                      // and the edge that each begins with
   uint32_t *heads;                    // [rows] 1 more than twice the slot of a
                                       // pair that went, and than its end
   uint32_t *num_hung;                 // [rows] the entries of a list
@@ -50,18 +52,17 @@ struct ChangedLinks {
   unsigned long long *num_neighbors;  // [rows]
   unsigned long long *neighbor_links; // [rows]
   uint32_t num_slots, num_rows;       // slots: a power of two
-  unsigned long long *work;           // [1] what all edges would take
+  uint32_t most_parts;
+  unsigned long long *work; // [1] what all edges would take
 };
 
 namespace {
 
 constexpr unsigned long long NO_KEY = ~0ull;
 
-// The most edges of a pair's end, and entries of its list, that do not take a
-// warp: a lane goes along such a list alone.
+// The most edges of a short pair's end, and entries of its list, along which a
+// lane goes alone.
 constexpr uint32_t FEW = 256, FEW_HUNG = 8;
-// Edges of such an end whose ends a warp searches for in a part of the other's.
-constexpr uint32_t TILE = 128;
 
 // The arcs between two vertices, as one of them sees them.
 enum Arcs : uint32_t { NO_ARC = 0, TO = 1, FROM = 2, BOTH_WAYS = 3 };
@@ -274,12 +275,30 @@ __device__ void find_changed(const ChangedLinks &links) {
   add_work(links, edges);
 }
 
-// Adds what going along the lists takes: an entry keeps a warp, as 32 edges do.
-__device__ void add_lists(const ChangedLinks &links) {
-  uint32_t count = links.batch.counts->num_begun;
+// Whether a warp takes pairs with this end of lower degree among others.
+__device__ inline bool is_short(const ChangedLinks &links, uint32_t few) {
+  return degree_of(links, few) <= FEW && links.num_hung[few] <= FEW_HUNG;
+}
+
+// Divides long pairs into parts of so many edges, and adds what going along the
+// lists takes: an entry keeps a warp, as 32 edges do.
+__device__ void divide_pairs(const ChangedLinks &links) {
+  LiveCounts *counts = links.batch.counts;
   unsigned long long edges = 0;
-  for (uint32_t k = first_thread(); k < count; k += num_threads())
-    edges += 32ull * links.num_hung[ends_of(links, links.pairs[k]).few];
+  for (uint64_t base = first_thread() - lane(); base < counts->num_begun;
+       base += num_threads()) {
+    uint32_t k = uint32_t(base) + lane(), slot = 0, num_parts = 0;
+    if (k < counts->num_begun) {
+      slot = links.pairs[k];
+      uint32_t few = ends_of(links, slot).few, degree = degree_of(links, few);
+      edges += 32ull * links.num_hung[few];
+      if (!is_short(links, few))
+        num_parts = degree / PART + (degree % PART != 0 || degree == 0);
+    }
+    uint32_t at = take_places(&counts->num_again, num_parts);
+    for (uint32_t p = 0; p < num_parts && at + p < links.most_parts; p++)
+      links.parts[at + p] = uint64_t(slot) << 32 | p * PART;
+  }
   add_work(links, edges);
 }
 
@@ -438,77 +457,40 @@ __device__ inline void look_at_short(const ChangedLinks &links,
   }
 }
 
-// The part of a row whose ends are from `low` to `high`.
-__device__ inline Row ends_between(const Row &row, uint32_t low,
-                                   uint32_t high) {
-  uint32_t first = num_below(row, low);
-  Row rest = {row.ends + first, row.degree - first};
-  return {rest.ends, num_below(rest, high + 1ull)};
-}
-
-// Looks at every step-th TILE of one of the two rows of pair.few: of edges from
-// `begin` on. Ends ascend, so those of a tile are searched for in a part of the
-// other end's rows, which the warp finds once.
-__device__ inline void look_at_tiles(const ChangedLinks &links,
-                                     const Pair &pair, const Row &row,
-                                     uint32_t begin, uint32_t first,
-                                     uint32_t step, Common &common) {
+// Looks at the edges of a part of a long pair; at its list with the first part.
+__device__ inline void look_at_part(const ChangedLinks &links, uint64_t part) {
+  Pair pair = pair_of(links, uint32_t(part >> 32));
   Sides of_many = sides_of(links, pair.many);
-  for (uint32_t at = first * TILE; at < row.degree; at += step * TILE) {
-    uint32_t stop = min(row.degree, at + TILE);
-    uint32_t low = row.ends[at], high = row.ends[stop - 1];
-    Sides near = {ends_between(of_many.in, low, high),
-                  ends_between(of_many.out, low, high)};
-    for (uint32_t i = at + lane(); i < stop; i += 32)
-      look_at_edge(links, pair, near, begin + i, common);
-  }
+  Common common = {0, 0};
+  uint32_t begin = uint32_t(part);
+  uint32_t stop = min(num_edges(pair.edges), begin + PART);
+  for (uint32_t i = begin + lane(); i < stop; i += 32)
+    look_at_edge(links, pair, of_many, i, common);
+  if (begin == 0)
+    look_at_list(links, pair, of_many, lane(), 32, common);
+  common = {sum_of_warp(common.of_few), sum_of_warp(common.of_many)};
+  if (lane() == 0)
+    add_common(links, pair, common);
 }
 
-// Looks at the pairs of those lanes that have a long one, one after another: by
-// the first of so many warps, or another one.
-__device__ inline void look_at_long(const ChangedLinks &links, const Pair &mine,
-                                    bool is_long, uint32_t warp,
-                                    uint32_t warps) {
-  uint32_t those = __ballot_sync(ALL_LANES, is_long);
-  for (; those != 0; those &= those - 1) {
-    Pair pair = pair_of_lane(mine, __ffs(those) - 1);
-    const Sides &edges = pair.edges;
-    Common common = {0, 0};
-    look_at_tiles(links, pair, edges.in, 0, warp, warps, common);
-    look_at_tiles(links, pair, edges.out, edges.in.degree, warp, warps, common);
-    look_at_list(links, pair, sides_of(links, pair.many), 32 * warp + lane(),
-                 32 * warps, common);
-    common = {sum_of_warp(common.of_few), sum_of_warp(common.of_many)};
-    if (lane() == 0)
-      add_common(links, pair, common);
-  }
-}
-
-// Each warp takes every num_warps()-th pair, and each block every gridDim.x-th
-// of those that take a block: as many at once as there are lanes.
+// Each warp takes every num_warps()-th part of long pairs, and every
+// num_warps()-th pair: as many of these at once as there are lanes.
 __device__ void look_at_pairs(const ChangedLinks &links) {
-  uint32_t count = links.batch.counts->num_begun;
-  for (uint64_t base = first_warp(); base < count;
+  const LiveCounts *counts = links.batch.counts;
+  for (uint32_t p = first_warp(); p < counts->num_again; p += num_warps())
+    look_at_part(links, links.parts[p]);
+  for (uint64_t base = first_warp(); base < counts->num_begun;
        base += 32ull * num_warps()) {
     uint64_t k = base + uint64_t(lane()) * num_warps();
-    Pair mine = k < count ? pair_of(links, links.pairs[k]) : Pair{};
-    bool is_short = false, is_long = false;
-    if (k < count) {
+    Pair mine{};
+    bool is_one = k < counts->num_begun;
+    if (is_one) {
+      mine = pair_of(links, links.pairs[k]);
       long long sign = sign_of(links, mine.slot);
       add(links.num_neighbors, mine.few, sign);
       add(links.num_neighbors, mine.many, sign);
-      is_short =
-          num_edges(mine.edges) <= FEW && links.num_hung[mine.few] <= FEW_HUNG;
-      is_long = !is_short && num_edges(mine.edges) <= MANY;
     }
-    look_at_short(links, mine, is_short);
-    look_at_long(links, mine, is_long, 0, 1);
-  }
-  for (uint64_t base = blockIdx.x; base < count; base += 32ull * gridDim.x) {
-    uint64_t k = base + uint64_t(lane()) * gridDim.x;
-    Pair mine = k < count ? pair_of(links, links.pairs[k]) : Pair{};
-    look_at_long(links, mine, num_edges(mine.edges) > MANY, threadIdx.x / 32,
-                 blockDim.x / 32);
+    look_at_short(links, mine, is_one && is_short(links, mine.few));
   }
 }
 
@@ -537,11 +519,10 @@ extern "C" __global__ void __launch_bounds__(256, 4)
   wait_for_all(&counts->barrier, generation);
   find_changed(links);
   wait_for_all(&counts->barrier, generation);
-  if (links.batch.num_deletes) {
-    add_lists(links);
-    wait_for_all(&counts->barrier, generation);
-  }
-  bool is_spent = counts->num_read > links.most_cost;
+  divide_pairs(links);
+  wait_for_all(&counts->barrier, generation);
+  bool is_spent = counts->num_read > links.most_cost ||
+                  counts->num_again > links.most_parts;
   if (!is_spent)
     look_at_pairs(links);
   else if (first_thread() == 0)

@@ -83,7 +83,8 @@ struct LiveCounts {
   uint32_t num_listed, num_rounds, is_given_up;
   // Of first arrivals (arrivals.cu), of a step by its number: lowered vertices,
   // their out-edges, and the complement of the least level that waits. Of
-  // measures (changed_links.cu) num_begun is how many pairs changed.
+  // measures (changed_links.cu) num_begun is how many pairs changed, num_again
+  // of how many parts long ones are.
   uint32_t num_begun, num_again, num_steps;
   uint32_t of_step[3], next_level[3];
   unsigned long long step_edges[3];
