@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,13 @@ from turns import in_turn
 
 import sigps
 from sigps import Graph, State, Vertex
-from sigps.apps import BFS, CDLP, SSSP, WCC, PageRank
+from sigps.apps import BFS, CDLP, LCC, SSSP, WCC, PageRank
 from sigps.device import shared_copies
 from sigps.device.cpu import Threads
 from sigps.device.linking import link_kernel
 from sigps.engine import fixed_points
-from sigps.engine.gpu import components, edited_rows, following, live, path_lengths
+from sigps.engine.gpu import components, edited_rows, following, live, measures, path_lengths
+from sigps.engine.gpu.given_edges import edges_on_gpu
 from sigps.errors import DeviceError, GraphError, KernelError
 from sigps.graph.later import LaterGraph
 from sigps.job import guard
@@ -717,14 +719,31 @@ def test_rows_that_do_not_fit_are_laid_out_anew(program: Vertex, copies: int, mo
 
 
 @pytest.mark.usefixtures("host_is_gpu")
-def test_kernels_that_do_not_compile_are_no_lack_of_memory(monkeypatch: Any) -> None:
-    def kernels(*_: Any) -> None:
+@pytest.mark.parametrize(
+    ("module", "name", "program"),
+    [(following, "_kernels", SSSP(source=0)), (measures, "count_around", LCC())],
+)
+def test_kernels_that_do_not_compile_are_no_lack_of_memory(
+    module: Any, name: str, program: Vertex, monkeypatch: Any
+) -> None:
+    def kernels(*_: Any, **__: Any) -> None:
         raise KernelError("live.cu cannot be compiled")
 
-    monkeypatch.setattr(following, "_kernels", kernels)
+    monkeypatch.setattr(module, name, kernels)
     graph = Graph.from_edges([0, 1], [1, 2], np.ones(2))
     with pytest.raises(KernelError, match="cannot be compiled"):
-        sigps.stream(SSSP(source=0), graph, device="cuda")
+        sigps.stream(program, graph, device="cuda")
+
+
+@pytest.mark.usefixtures("host_is_gpu")
+def test_batches_on_another_gpu_are_left_to_the_host() -> None:
+    import cupy
+
+    gpu: Any = SimpleNamespace(ordinal=0)
+    edges = [cupy.asarray(np.array(ids)) for ids in ([0, 1], [1, 2])]
+    assert edges_on_gpu(edges, gpu) is not None
+    edges[1].device = SimpleNamespace(id=1)
+    assert edges_on_gpu(edges, gpu) is None
 
 
 @pytest.mark.usefixtures("host_is_gpu")

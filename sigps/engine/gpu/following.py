@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sigps.account import spent_on
 from sigps.compiler.program import Consumption, Delivery, EarlyExit, VertexProgram
 from sigps.device.cuda import Gpu, Kernel, Module, fits
+from sigps.device.transfers import bring_small
 from sigps.engine.aggregates import Aggregates
 from sigps.engine.cpu.following import Arrays, EdgeChanges, LiveRows
 from sigps.engine.cpu.spending import Spending
@@ -220,6 +221,10 @@ class GpuFollowingEngine:
         Returns:
             Edges by gid, as `follow_ends` takes them, and the numbers of new ones in these types; None of other
             batches, and of what the host is to look at.
+
+        Raises:
+            GraphError: If a number does not fit.
+            MemoryError: If the device has no room for the batch.
         """
         gpu, column = self._native.gpu, None
         found = [None if part is None else edges_on_gpu(part, gpu) for part in (inserts, deletes)]
@@ -235,8 +240,13 @@ class GpuFollowingEngine:
         taken = take_edges(kernel, gpu, new, old, column=column, num_vertices=num_vertices)
         if taken is None:
             return None
+        inserted, deleted, wrong = taken
         kept = {name: np.empty(0, dtype) for name, dtype in types.items()}
-        return *taken, kept if new is None else columns_to_keep(new, taken[0], types, gpu)
+        if new is not None:
+            kept = columns_to_keep(new, inserted, types, gpu)
+        # All copies are made when this is: others may write to what was given, and read what is kept.
+        is_wrong = bring_small(wrong.data.ptr, wrong.nbytes).any()
+        return None if is_wrong else (inserted, deleted, kept)
 
     def staged(self, num_inserts: int, num_deletes: int) -> tuple[Any, Any, NDArray[Any]]:
         """Return where the next batch may be written, from where it crosses: see `BatchMemory.staged`."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sigps.device.cuda import Gpu, Kernel
-from sigps.device.transfers import bring_small, copy_within
+from sigps.device.transfers import copy_within
 from sigps.engine.cpu.following import EdgeChanges
 from sigps.engine.gpu.edited_rows import THREADS, num_blocks
 from sigps.graph.user_arrays import as_cupy, as_numbers, gpu_of, on_host
@@ -68,8 +68,8 @@ def take_edges(
     *,
     column: tuple[str, np.dtype[Any]] | None,
     num_vertices: int,
-) -> tuple[EdgeChanges, EdgeChanges] | None:
-    """Return edges by gid, uint32, in arrays of their own; waits for the device.
+) -> tuple[EdgeChanges, EdgeChanges, Any] | None:
+    """Return edges by gid, uint32, in arrays of their own. Does not wait for the device.
 
     Args:
         kernel: `take_edges_thread_mapped`.
@@ -80,7 +80,7 @@ def take_edges(
         num_vertices: The graph's; its ids are the numbers below.
 
     Returns:
-        Both; None where the host is to look at them.
+        Both, and [1], uint32, on the device: not 0 where the host is to look at them. None where it is known here.
 
     Raises:
         MemoryError: If the device has no room for them.
@@ -111,15 +111,15 @@ def take_edges(
     wrong.data.memset_async(0, wrong.nbytes)
     given["num_vertices"], given["wrong"] = num_vertices, wrong.data.ptr
     kernel.launch(num_blocks(gpu, max(ids.size for ids in taken)), THREADS, (given,))
-    if bring_small(wrong.data.ptr, wrong.nbytes).any():
-        return None
-    return EdgeChanges(taken[0], taken[1], columns), EdgeChanges(taken[2], taken[3], {})
+    return EdgeChanges(taken[0], taken[1], columns), EdgeChanges(taken[2], taken[3], {}), wrong
 
 
 def columns_to_keep(
     given: GivenEdges, taken: EdgeChanges, types: Mapping[str, np.dtype[Any]], gpu: Gpu
 ) -> dict[str, Any]:
     """Return the numbers of new edges in the types that the graph has them in, on the GPU or on the host.
+
+    Does not wait for the device.
 
     Args:
         given: The edges.
@@ -155,9 +155,11 @@ def _on(values: Any, gpu: Gpu) -> Any:
 
     if type(values) is np.ndarray or values is None:
         return None
-    if isinstance(values, cupy.ndarray):
-        return values if values.device.id == gpu.ordinal else None
-    return as_cupy(values) if gpu_of(values) == gpu.ordinal else None
+    if not isinstance(values, cupy.ndarray):
+        if gpu_of(values) is None:
+            return None
+        values = as_cupy(values)
+    return values if values.device.id == gpu.ordinal else None
 
 
 def _in_one_piece(values: Any) -> Any:

@@ -30,7 +30,7 @@ from sigps.engine.gpu.edited_rows import THREADS, num_blocks
 from sigps.engine.gpu.following import MOST_STATES, TO_THE_END, GpuFollowingEngine, live_macros
 from sigps.engine.gpu.triangles import Around, count_around
 from sigps.engine.stats import StatsLog
-from sigps.errors import DeviceError
+from sigps.errors import DeviceError, KernelError
 from sigps.kernels.cuda.abi import copy_into, structure
 
 __all__ = ["GpuMeasuresEngine", "find_measures_obstacle", "link_macros"]
@@ -104,6 +104,8 @@ class GpuMeasuresEngine(GpuFollowingEngine):
         engine = self._begun()
         try:
             self._found = count_around(engine._graph, self._native.gpu, directed=self._directed)
+        except KernelError:
+            raise
         except (DeviceError, MemoryError) as error:
             self.obstacle = f"there is no room to count beside rows that follow: {error}"
             return StatsLog()

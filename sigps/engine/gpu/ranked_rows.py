@@ -27,7 +27,7 @@ from sigps.engine.gpu.following import GpuFollowingEngine
 from sigps.engine.gpu.peer_buffers import give_back, taken_buffers
 from sigps.engine.gpu.peers import GpuPeerEngine
 from sigps.engine.partition.subgraph import Subgraph
-from sigps.errors import DeviceError, ExchangeError
+from sigps.errors import DeviceError, ExchangeError, KernelError
 from sigps.graph.versions.row_changes import distinct
 from sigps.kernels.cuda.abi import copy_into, structure
 
@@ -349,6 +349,8 @@ class GpuRankedEngine(GpuFollowingEngine):
         """Have an obstacle on all ranks where rows do not fit one's GPU: others would wait for it."""
         try:
             super()._lay_out_rows()
+        except KernelError:  # which all ranks meet
+            raise
         except (DeviceError, MemoryError) as error:
             self.obstacle = f"rows that follow do not fit the GPU: {error}"
         self.obstacle = self._agreed(self.obstacle)

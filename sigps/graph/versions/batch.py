@@ -62,7 +62,7 @@ class LaterChanges(Changes):
 
     Args:
         size: How many.
-        bring: Returns them; called once.
+        bring: Returns them.
     """
 
     def __init__(self, size: int, bring: Callable[[], Changes]) -> None:

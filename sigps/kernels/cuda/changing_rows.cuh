@@ -42,10 +42,9 @@ constexpr uint32_t MANY = 1024; // edges of a row that takes a block
 constexpr uint32_t AT_ONCE = 8; // edges that a thread of such a block looks at
 constexpr uint32_t MOST_RANKS = 16;
 constexpr uint32_t PART = SIGPS_PART;
-constexpr uint32_t LONG = 1u << 31;   // beside a row that is taken in parts
-constexpr uint32_t MOVES = 1u << 31;  // beside the edges that a row gets
-constexpr uint32_t PER_LANE = 4;      // edges that a lane reads at once
-constexpr uint32_t TASKS_OF_WARP = 4; // that rows are divided into, at least
+constexpr uint32_t LONG = 1u << 31;  // beside a row that is taken in parts
+constexpr uint32_t MOVES = 1u << 31; // beside the edges that a row gets
+constexpr uint32_t PER_LANE = 4;     // edges that a lane reads at once
 constexpr unsigned long long FREE = ~0ull;   // of a table
 constexpr uint32_t DELETES = 0, INSERTS = 2; // of counters of touched rows
 constexpr uint32_t MOVED_SLACK = 8, MOVED_ROOM = 4; // room of a row that moves
@@ -368,8 +367,10 @@ __device__ inline OpenRow<uint32_t> row_as_it_is(const ChangingRows &rows,
   return {rows.begins[row], rows.degrees[row], k};
 }
 
-// How many short rows a warp takes at a time, a power of two: few rows get a
-// warp each, since one has up to PART edges.
+// How many short rows a warp takes at a time, a power of two: as few as make no
+// more than so many tasks for each warp, since a row has up to PART edges.
+constexpr uint32_t TASKS_OF_WARP = 4;
+
 __device__ inline uint32_t rows_of_warp(uint32_t count) {
   uint32_t width = 1;
   while (width < 32 && TASKS_OF_WARP * width * num_warps() < count)

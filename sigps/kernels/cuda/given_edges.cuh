@@ -26,9 +26,6 @@ enum NumberType : uint32_t {
   FLOAT64
 };
 
-// Why the host is to look at a batch.
-enum Wrong : uint32_t { NO_VERTEX = 1, DOES_NOT_FIT = 2, IS_BELOW_ZERO = 4 };
-
 struct GivenEdges {
   const void *ids[4];   // new sources and targets, deleted ones
   uint32_t *gids[4];    // what they become
@@ -39,7 +36,7 @@ struct GivenEdges {
   uint32_t number_type; // a NumberType
   uint32_t num_numbers;
   uint64_t num_vertices; // ids are below it
-  uint32_t *wrong;       // bits of Wrong; 0 before
+  uint32_t *wrong;       // 1: the host is to look at the batch; 0 before
 };
 
 // Calls visit(i, value) for values of a type, each by a thread.
@@ -85,13 +82,13 @@ struct TakeId {
 
   template <class T> __device__ void operator()(uint32_t i, T id) const {
     gids[i] = uint32_t(id);
-    if (uint64_t(id) >= num_vertices)
-      *wrong |= NO_VERTEX;
+    *wrong |= uint64_t(id) >= num_vertices;
   }
 };
 
 // A number is what was given: of floats if it is finite, of others if nothing
-// was lost. Whole numbers are not made of floats.
+// was lost. Whole numbers are not made of floats. Those below 0 are for the
+// host, since keys do not grow by them.
 struct TakeNumber {
   Weight *weights;
   uint32_t *wrong;
@@ -102,10 +99,7 @@ struct TakeNumber {
     bool keeps_sign = !(weight < Weight(0)) == !(number < T(0));
     bool fits = IS_FLOAT ? weight - weight == Weight(0)
                          : T(weight) == number && keeps_sign;
-    if (!fits)
-      *wrong |= DOES_NOT_FIT;
-    if (weight < Weight(0))
-      *wrong |= IS_BELOW_ZERO;
+    *wrong |= !fits || weight < Weight(0);
   }
 };
 
@@ -117,7 +111,7 @@ __device__ void take_edges(const GivenEdges &given) {
   visit_numbers(given.numbers, given.number_type, given.num_numbers,
                 TakeNumber{given.weights, &wrong});
   if (wrong != 0)
-    atomicOr(given.wrong, wrong);
+    *given.wrong = 1;
 }
 
 } // namespace
