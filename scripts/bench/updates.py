@@ -11,8 +11,9 @@ cold. On a GPU, where to lay a version out takes seconds, one stream takes all b
 timed on the last version. It takes as many batches again for the part in which the GPU's rows change (`rows_ms`: from
 the batch as it is given, the device waited for), and then the host's rows follow all these batches at once, when they
 are read (`host_ms`, a batch). With `--on-gpu` batches lie in its memory when they are given. Times are medians of
-`--repeats` batches, of which the first is not counted, and of full runs the least. Triangles are counted once a version,
-so of these the first full run counts. Prints a row at a time, and writes a JSON file to `scripts/bench/results/`.
+`--repeats` batches, of which the first is not counted, and of full runs the least. Triangles are counted once a
+version, so of these the first full run counts. Prints a row at a time, and writes a JSON file to
+`scripts/bench/results/`.
 """
 
 from __future__ import annotations
