@@ -190,9 +190,11 @@ def _compiled(parts: Sequence[str], macros: Mapping[str, Any]) -> bytes:
     return compiled({"kernels.cpp": "\n".join(parts)}, "-std=c++20", "-O1", "-w", *defines)
 
 
-_TAKEN = (
-    r'#include "((?:packed_rows|rmat|changing_rows|given_edges|trimming|live|arrivals|meeting|trees).cuh)"'
-)
+_HEADERS = (
+    "packed_rows", "rmat", "changing_rows", "editing_rows", "ascending_rows", "given_edges", "trimming", "live",
+    "arrivals", "meeting", "trees",
+)  # fmt: skip
+_TAKEN = rf'#include "((?:{"|".join(_HEADERS)}).cuh)"'
 
 
 def _included(file: str) -> list[str]:

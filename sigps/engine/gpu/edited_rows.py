@@ -1,4 +1,4 @@
-"""Rows of edges in the memory of a GPU that change where they lie (`kernels/cuda/changing_rows.cuh`).
+"""Rows of edges in the memory of a GPU that change where they lie (`kernels/cuda/editing_rows.cuh`).
 
 Each row lies in one piece with some room behind it, in any order, or in that of ids. A batch takes out the edges that
 it deletes, puts those that it inserts behind a row's last, or to their places, and moves a row that outgrows its room

@@ -12,6 +12,7 @@
 // Macros: SIGPS_KEY, a type; SIGPS_TAKES_MIN; SIGPS_ADDS; those of
 // `changing_rows.cuh`.
 
+#include "ascending_rows.cuh"
 #include "given_edges.cuh"
 #include "live.cuh"
 
