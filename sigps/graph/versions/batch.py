@@ -156,7 +156,10 @@ def _plain(column: Any) -> NDArray[Any]:
 
 
 def _typed(values: NDArray[Any], name: str, dtype: np.dtype[Any], what: str) -> NDArray[Any]:
-    column = as_column(values, name)
+    try:
+        column = as_column(values, name)
+    except GraphError as error:
+        raise GraphError(f"{what}: {error}") from None
     with np.errstate(invalid="ignore", over="ignore"):
         cast = column.astype(dtype, copy=False)
     if column.dtype.kind == "f" and dtype.kind == "f" and np.isfinite(cast).all():

@@ -331,6 +331,7 @@ class TestRefused:
             ({"inserts": (["a"], ["b"], [1.0])}, "whole numbers, so new ones must be too"),
             ({"inserts": ([0], [1, 2], [1.0])}, r"targets has shape \(2,\)"),
             ({"inserts": ([0], [1], [1.5])}, "which the graph's int64 cannot hold"),
+            ({"inserts": ([0], [1], ["x"])}, "inserts: column 'weight' holds <U1"),
             ({"deletes": ([0],)}, "has 1 parts"),
             ({"missing": "ignore"}, "missing='ignore' is not known"),
         ],
